@@ -1,0 +1,87 @@
+"""Append: lines of text become records of the source log, byte for byte.
+
+Every line is read before the first one is appended, so a file that is refused leaves no trace, and
+all lines of one call are appended in one transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from amends_pipeline.inventory.config import default_partition
+from amends_pipeline.inventory.revision import decode
+from amends_pipeline.kernel.errors import InputError
+from amends_pipeline.ports import Ledger, SourceRecord
+
+MAX_LINE_BYTES = 16 * 1024 * 1024
+"""A longer line refuses its file. (A value over 1 MiB is appended, and quarantined later.)"""
+
+
+class Appended(NamedTuple):
+    """How many records were appended, and the new end of every partition."""
+
+    appended: int
+    ends: Sequence[int]
+
+
+class Line(NamedTuple):
+    """A line of an input, without its line end."""
+
+    input: str
+    number: int
+    value: bytes
+
+
+def checked(lines: Iterable[Line]) -> Iterator[Line]:
+    """Pass lines on, without the empty ones. Raises InputError at a line that is too long."""
+    for line in lines:
+        if len(line.value) > MAX_LINE_BYTES:
+            raise InputError(
+                f"{line.input}, line {line.number}",
+                expected=f"at most {MAX_LINE_BYTES} bytes",
+                found=f"{len(line.value)}",
+            )
+        if line.value:
+            yield line
+
+
+def append(
+    ledger: Ledger,
+    namespace: str,
+    lines: Iterable[Line],
+    *,
+    undecodable_partition: int = 0,
+    on_appended: Callable[[int], None] = lambda _: None,
+) -> Appended:
+    """Append each line to the partition of its stock key.
+
+    A line that does not decode has no key; it goes to `undecodable_partition`. Raises
+    UnknownNamespace, InputError.
+    """
+    info = ledger.store.info(namespace)
+    if not 0 <= undecodable_partition < info.partitions:
+        raise InputError(
+            "partition", expected=f"0 to {info.partitions - 1}", found=str(undecodable_partition)
+        )
+    binding = ledger.store.source_binding(info.source)
+    routes = binding.routes if binding is not None else {}
+    count = 0
+
+    def records() -> Iterator[SourceRecord]:
+        nonlocal count
+        for line in checked(lines):
+            revision = decode(line.value)
+            partition = undecodable_partition
+            if revision is not None:
+                stock_key = (revision.item, revision.location)
+                routed = routes.get(stock_key)
+                partition = (
+                    default_partition(stock_key, info.partitions) if routed is None else routed
+                )
+            count += 1
+            on_appended(1)
+            yield SourceRecord(partition, None, line.value)
+
+    ends = ledger.source(info.source).append(records())
+    return Appended(count, ends)

@@ -1,0 +1,170 @@
+"""Ingest: from source records to committed decisions, up to a given source end.
+
+Load what the next slices need, decide them, save the decisions, again and again. What was loaded
+is kept while epoch and frontier hold, and forgotten on any refusal or unknown reply.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from amends_pipeline.inventory.config import NamespaceConfig
+from amends_pipeline.inventory.decision import Decision, Known, decide
+from amends_pipeline.inventory.keyfold import NeedsWholeKey
+from amends_pipeline.inventory.refold import EVERY_DAY, Status
+from amends_pipeline.inventory.slice import (
+    Slice,
+    earliest_days,
+    identities,
+    read_slice,
+)
+from amends_pipeline.inventory.trial import Excess
+from amends_pipeline.kernel.errors import (
+    AmendsError,
+    CloseOverflow,
+    FrontierMoved,
+    SourceTruncated,
+)
+from amends_pipeline.ports import LedgerStore, SourceLog, Token
+
+SLICE_RECORDS = 5_000
+"""Records decided together unless the caller says otherwise."""
+COMMIT_RECORDS = 5_000
+"""Records whose decisions share a commit, at least one decision."""
+CACHED_KEYS = 50_000
+CACHED_IDENTITIES = 500_000
+
+OnCommit = Callable[[Sequence[Decision]], None]
+
+
+@dataclass(slots=True)
+class Worker:
+    """One owner of a unit, with what it knows of the unit's state.
+
+    `cut` bounds a decision and a commit; it never changes what becomes visible.
+    """
+
+    store: LedgerStore
+    source: SourceLog
+    token: Token
+    config: NamespaceConfig
+    slice_records: int = SLICE_RECORDS
+    commit_records: int = COMMIT_RECORDS
+    on_commit: OnCommit = lambda _: None
+    _known: Known = field(default_factory=Known)
+    _next: int = 0
+    _sequence: int = 0
+
+    def run(self, until: int) -> int:
+        """Process every record before `until`. Returns the frontier, which is `until`.
+
+        Raises CloseOverflow at a record that no close survives, with everything before it
+        committed; SourceTruncated, Fenced, FrontierMoved, OutcomeUnknown as they come.
+        """
+        self._observe(until)
+        look = 0
+        while self._next < until:
+            look = self._batch(until, look)
+        return self._next
+
+    def _observe(self, until: int) -> None:
+        """Begin from what is committed; forget what was known when that is somewhere else."""
+        progress = self.store.progress(self.token.unit)
+        if progress.next_offset != self._next:
+            self._known = Known()
+        self._next, self._sequence = progress.next_offset, progress.next_sequence
+        extent = self.source.extents()[self.token.unit.partition]
+        if not (extent.start <= self._next <= extent.end and until <= extent.end):
+            raise SourceTruncated(
+                f"source {self.source.source}, partition {self.token.unit.partition}",
+                expected=f"records from offset {self._next} to {max(until, self._next)}",
+                found=f"{extent.start} to {extent.end}",
+            )
+
+    def _batch(self, until: int, look: int) -> int:
+        """Decide and commit one batch. Returns how many records the next slice must look at."""
+        unit = self.token.unit
+        limit = max(self.slice_records, self.commit_records, look)
+        records = self.source.read(unit.partition, self._next, until, limit)
+        aside = frozenset(entry.offset for entry in self.store.set_asides(unit))
+        whole = read_slice(self.config, unit.partition, records, aside)
+        self._load(whole)
+        slices = whole.cut(records.ends(self.slice_records, look))
+        decisions: list[Decision] = []
+        try:
+            open_excess = self._decide(slices, decisions)
+        except NeedsWholeKey as needs:
+            # Decisions before it may have moved the key: commit them first, then read it again.
+            self._commit(decisions)
+            self._known.keys.update(self.store.keys(unit, {needs.key: EVERY_DAY}))
+            return look
+        self._commit(decisions)
+        if open_excess is None:
+            return 0
+        if not open_excess.undecided or records.until >= until:
+            raise self._overflow(open_excess)
+        return 2 * len(records.offsets)
+
+    def _decide(self, slices: Sequence[Slice], decisions: list[Decision]) -> Excess | None:
+        """Decide slice after slice into `decisions`; stop at an excess and return it."""
+        remaining = list(reversed(slices))
+        while remaining:
+            slice_ = remaining.pop()
+            decision = decide(self._known, slice_, self._sequence)
+            while decision.excess and decision.excess.undecided and remaining:
+                slice_ = slice_.joined(remaining.pop())
+                decision = decide(self._known, slice_, self._sequence)
+            if decision.excess is None or decision.until > decision.start:
+                self._known.install(decision)
+                self._sequence = decision.next_sequence
+                decisions.append(decision)
+            if decision.excess is not None:
+                return decision.excess
+        return None
+
+    def _load(self, slice_: Slice) -> None:
+        unit, known = self.token.unit, self._known
+        if len(known.keys) > CACHED_KEYS or len(known.authorities) > CACHED_IDENTITIES:
+            known = self._known = Known()
+        missing = identities(slice_) - known.authorities.keys()
+        if missing:
+            known.authorities.update(self.store.authorities(unit, missing))
+        wanted = {
+            key: day
+            for key, day in earliest_days(slice_, known.authorities).items()
+            if key not in known.keys or known.keys[key].loaded_from > day
+        }
+        if wanted:
+            known.keys.update(self.store.keys(unit, wanted))
+        # A blocked key may unblock, and then its every day counts.
+        blocked = {
+            key: EVERY_DAY
+            for key in wanted
+            if known.keys[key].status is Status.BLOCKED and not known.keys[key].whole
+        }
+        if blocked:
+            known.keys.update(self.store.keys(unit, blocked))
+
+    def _commit(self, decisions: Sequence[Decision]) -> None:
+        if not decisions:
+            return
+        try:
+            self.store.commit(self.token, decisions)
+        except AmendsError:
+            self._known = Known()
+            raise
+        self._next = decisions[-1].until
+        self.on_commit(decisions)
+
+    def _overflow(self, excess: Excess) -> AmendsError:
+        stock_key = self.config.keys[excess.record.key].stock_key
+        if excess.record.offset != self._next:
+            return FrontierMoved(
+                str(self.token.unit),
+                expected=f"the frontier at the offending offset {excess.record.offset}",
+                found=str(self._next),
+            )
+        return CloseOverflow(
+            self.token.unit.partition, excess.record.offset, stock_key, excess.day
+        )

@@ -1,0 +1,235 @@
+"""The days that a change touches, and their new closes and crossings.
+
+A key's days are parallel columns, sorted by day. A day whose transactions were all withdrawn keeps
+its row, because its output versions must survive: its count and sum are 0 and its close is the
+balance carried over it. A row is visible (`present`) when it was published as an activity day, and
+`alerting` when its published close crossed the threshold downward.
+
+For a READY key the published columns follow from the sums; for a BLOCKED key they stand frozen at
+the moment before it blocked, while sums and counts go on.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping
+from enum import IntEnum
+from itertools import accumulate, compress
+from typing import NamedTuple
+
+from amends_pipeline.kernel.instants import MIN_DAY
+
+INT64_MAX = 2**63 - 1
+INT64_MIN = -(2**63)
+
+EVERY_DAY = MIN_DAY - 1
+"""A day before all days: a change dated so changes every day of a key."""
+
+
+class Status(IntEnum):
+    """Trust in a key's rows. UNTOUCHED is logically READY and publishes nothing yet."""
+
+    UNTOUCHED = 0
+    READY = 1
+    BLOCKED = 2
+
+
+class Total(NamedTuple):
+    """The authoritative movement of one day: sum of active quantities, and how many are active."""
+
+    sum: int
+    active: int
+
+
+NOTHING = Total(0, 0)
+
+
+class Rows(NamedTuple):
+    """Columns of a key's days, of equal length, sorted by day. Treated as immutable."""
+
+    days: list[int]
+    sums: list[int]
+    counts: list[int]
+    closes: list[int]
+    present: list[bool]
+    alerting: list[bool]
+    balance_versions: list[int]
+    alert_versions: list[int]
+
+    @staticmethod
+    def none() -> Rows:
+        """No days at all."""
+        return Rows([], [], [], [], [], [], [], [])
+
+    def copied(self) -> Rows:
+        """The same rows in lists of their own."""
+        return Rows(
+            self.days.copy(),
+            self.sums.copy(),
+            self.counts.copy(),
+            self.closes.copy(),
+            self.present.copy(),
+            self.alerting.copy(),
+            self.balance_versions.copy(),
+            self.alert_versions.copy(),
+        )
+
+    def insert(self, at: int, day: int, close: int) -> None:
+        """Put in a day without movement, unpublished; for rows that are not shared yet."""
+        self.days.insert(at, day)
+        self.sums.insert(at, 0)
+        self.counts.insert(at, 0)
+        self.closes.insert(at, close)
+        self.present.insert(at, False)
+        self.alerting.insert(at, False)
+        self.balance_versions.insert(at, 0)
+        self.alert_versions.insert(at, 0)
+
+    def total(self, day: int) -> Total:
+        """The authoritative movement of `day`; nothing when the day has no row."""
+        at = bisect_left(self.days, day)
+        if at < len(self.days) and self.days[at] == day:
+            return Total(self.sums[at], self.counts[at])
+        return NOTHING
+
+
+class KeyState(NamedTuple):
+    """Everything that later decisions need to know of one stock key.
+
+    `rows` may hold a suffix only: the days from `loaded_from` on, entered with the published
+    balance `before`. A whole key has `loaded_from` = EVERY_DAY and `before` = `opening`.
+    """
+
+    key: int
+    opening: int
+    threshold: int
+    status: Status
+    status_version: int
+    reasons: tuple[tuple[str, int], ...]
+    """(txn_id, revision) of every conflict at a highest revision, by txn_id bytes, then revision."""
+    peak: int
+    """No close of the key was ever further from 0 than this: a bound, not a value."""
+    before: int
+    loaded_from: int
+    rows: Rows
+
+    @property
+    def whole(self) -> bool:
+        """Whether no earlier day was left in the store."""
+        return self.loaded_from == EVERY_DAY
+
+
+def untouched(key: int, opening: int, threshold: int) -> KeyState:
+    """The state of a configured key that no accepted record has named yet."""
+    return KeyState(
+        key,
+        opening,
+        threshold,
+        Status.UNTOUCHED,
+        0,
+        (),
+        abs(opening),
+        opening,
+        EVERY_DAY,
+        Rows.none(),
+    )
+
+
+class Span(NamedTuple):
+    """Half-open range of row positions."""
+
+    start: int
+    stop: int
+
+    def over(self, other: Span) -> Span:
+        """The smallest span that covers both."""
+        return Span(min(self.start, other.start), max(self.stop, other.stop))
+
+
+def merge(before: int, rows: Rows, totals: Mapping[int, Total]) -> tuple[Rows, Span]:
+    """Put changed day totals into the columns; published columns stay as they were.
+
+    A new day enters unpublished (not present, versions 0) at the balance carried over it. Returns
+    the new columns and the span from the first to just past the last changed row.
+    """
+    merged = rows.copied()
+    days = merged.days
+    first = last = None
+    for day in sorted(totals):
+        at = bisect_left(days, day)
+        if at == len(days) or days[at] != day:
+            merged.insert(at, day, merged.closes[at - 1] if at else before)
+        merged.sums[at], merged.counts[at] = totals[day]
+        first = at if first is None else first
+        last = at
+    if first is None or last is None:
+        return merged, Span(0, 0)
+    return merged, Span(first, last + 1)
+
+
+def refold(before: int, threshold: int, rows: Rows, changed: Span) -> tuple[Rows, Span]:
+    """Recompute closes, presence and crossings of a READY key from its sums.
+
+    `changed` spans the rows whose sums may differ from what the published columns say. Past it the
+    published closes are right up to one constant shift, so the work ends at `changed.stop` when
+    the shift is 0. Returns the columns and the span of rows that were recomputed.
+
+    Closes are exact integers and may lie outside 64 bits; the caller judges that.
+    """
+    start, stop = changed
+    if start == stop:
+        return rows, changed
+    entering = rows.closes[start - 1] if start else before
+    closes = list(accumulate(rows.sums[start:stop], initial=entering))
+    shift = closes[-1] - rows.closes[stop - 1]
+    if shift:
+        closes += [close + shift for close in rows.closes[stop:]]
+        stop = len(rows.days)
+    present = [count > 0 for count in rows.counts[start:stop]]
+    alerting = [
+        previous >= threshold > close for previous, close in zip(closes, closes[1:], strict=False)
+    ]
+    folded = rows._replace(
+        closes=rows.closes[:start] + closes[1:] + rows.closes[stop:],
+        present=rows.present[:start] + present + rows.present[stop:],
+        alerting=rows.alerting[:start] + alerting + rows.alerting[stop:],
+    )
+    return folded, Span(start, stop)
+
+
+def refold_whole(before: int, threshold: int, rows: Rows) -> tuple[Rows, Span]:
+    """Recompute every day from the sums alone; what a key needs when it unblocks.
+
+    The published closes of a key that was blocked say nothing about its sums, so no part may be
+    taken over from them.
+    """
+    return refold(before, threshold, rows, Span(0, len(rows.days)))
+
+
+def prune(rows: Rows) -> Rows:
+    """Leave out days that have no movement and were never published: nothing depends on them."""
+    keep = [
+        bool(count or balance or alert)
+        for count, balance, alert in zip(
+            rows.counts, rows.balance_versions, rows.alert_versions, strict=True
+        )
+    ]
+    if all(keep):
+        return rows
+    return Rows(
+        list(compress(rows.days, keep)),
+        list(compress(rows.sums, keep)),
+        list(compress(rows.counts, keep)),
+        list(compress(rows.closes, keep)),
+        list(compress(rows.present, keep)),
+        list(compress(rows.alerting, keep)),
+        list(compress(rows.balance_versions, keep)),
+        list(compress(rows.alert_versions, keep)),
+    )
+
+
+def out_of_range(closes: list[int]) -> int | None:
+    """Position of the first close that does not fit a signed 64-bit integer, or None."""
+    if not closes or (max(closes) <= INT64_MAX and min(closes) >= INT64_MIN):
+        return None
+    return next(i for i, close in enumerate(closes) if not INT64_MIN <= close <= INT64_MAX)

@@ -1,0 +1,239 @@
+"""A source record decodes to a Revision, or it is MALFORMED.
+
+Two readers stand here. `decode_carefully` is the meaning: strict JSON first, then member by
+member. The other is fast and only ever says yes: a typed decoder reads the record, and what that
+decoder lets pass is closed by proof. Whatever is not proven goes to the careful reader, so that
+no record is refused by the fast one alone. Tests hold the two equal.
+
+The typed decoder refuses by itself: other types; missing, null and unknown members; fractions and
+exponents; integers outside 64 bits; bytes that are not UTF-8; a byte order mark; controls; lone
+surrogates; trailing content. What it lets pass, and how that is closed:
+
+- A member that stands twice; the last one wins. A record has nine member names and six texts,
+  thus thirty quotation marks that begin or end a string, and each further member brings at least
+  two more. Exactly thirty proves that none stands twice.
+- U+0000 in a text. JSON can only write it as an escape; without a backslash there is none.
+- A value over the size limit. Lengths are compared.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Final, Generic, TypeVar
+
+import msgspec
+
+from amends_pipeline.kernel import strict_json
+from amends_pipeline.kernel.errors import StrictJsonError
+from amends_pipeline.kernel.instants import (
+    MAX_DAY,
+    MIN_DAY,
+    InstantSyntaxError,
+    in_range,
+    parse_date_part,
+    parse_instant,
+    parse_time_part,
+)
+from amends_pipeline.kernel.integers import MAX_INT64, MIN_INT64
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+MAX_VALUE_BYTES: Final = 1_048_576
+"""The longest record value, 1 MiB."""
+
+_MEMBERS = frozenset(
+    {"txn_id", "revision", "kind", "stock_key", "valid_time", "qty", "source_time"}
+)
+_KEY_MEMBERS = frozenset({"item", "location"})
+_QUOTES = 30  # of nine member names and six texts
+_BATCH = (
+    512  # records whose bytes are looked at together; one odd record costs its batch a second look
+)
+_DATE_LENGTH = 10
+
+_Part = TypeVar("_Part")
+
+
+class Revision(msgspec.Struct, frozen=True, gc=False):
+    """One source assertion, decoded. Its texts may be empty and its numbers out of place.
+
+    `revision` and `qty` are signed 64-bit integers. The valid time is a UTC day number and the
+    nanosecond of that day; it may lie outside the supported range. `classify` judges all of that.
+
+    A value like a NamedTuple, but one that the garbage collector need not visit.
+    """
+
+    txn_id: str
+    revision: int
+    kind: str
+    item: str
+    location: str
+    valid_day: int
+    valid_nanosecond: int
+    qty: int
+
+
+def decode(value: bytes) -> Revision | None:
+    """Decode one record; None means MALFORMED. Never raises, whatever the bytes."""
+    try:
+        record = _typed(value)
+    except msgspec.MsgspecError:
+        return decode_carefully(value)
+    return _revision(record) if _proven_alone(value, record) else decode_carefully(value)
+
+
+def decode_batch(values: Sequence[bytes]) -> list[Revision | None]:
+    """Decode many records in order, each as `decode` does."""
+    revisions: list[Revision | None] = []
+    for start in range(0, len(values), _BATCH):
+        revisions += _decoded(values[start : start + _BATCH])
+    return revisions
+
+
+def decode_carefully(value: bytes) -> Revision | None:
+    """Decode one record step by step; None means MALFORMED. Never raises, whatever the bytes."""
+    if len(value) > MAX_VALUE_BYTES:
+        return None
+    try:
+        record = _with_members(strict_json.loads(value), _MEMBERS)
+        stock_key = _with_members(record["stock_key"], _KEY_MEMBERS)
+        valid_time = parse_instant(_text(record["valid_time"]))
+        if not in_range(parse_instant(_text(record["source_time"]))):
+            return None
+        return Revision(
+            txn_id=_text(record["txn_id"]),
+            revision=_int64(record["revision"]),
+            kind=_text(record["kind"]),
+            item=_text(stock_key["item"]),
+            location=_text(stock_key["location"]),
+            valid_day=valid_time.day,
+            valid_nanosecond=valid_time.nanosecond,
+            qty=_int64(record["qty"]),
+        )
+    except (StrictJsonError, InstantSyntaxError, _MalformedError):
+        return None
+
+
+class _MalformedError(Exception):
+    """A member is not what a record has in its place."""
+
+
+def _with_members(value: object, names: frozenset[str]) -> dict[str, object]:
+    if not isinstance(value, dict) or value.keys() != names:
+        raise _MalformedError
+    return value
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str) or "\x00" in value:
+        raise _MalformedError
+    return value
+
+
+def _int64(value: object) -> int:
+    # A boolean is an int to Python.
+    if type(value) is not int or not MIN_INT64 <= value <= MAX_INT64:
+        raise _MalformedError
+    return value
+
+
+_Int64 = Annotated[int, msgspec.Meta(ge=MIN_INT64, le=MAX_INT64)]
+
+
+class _StockKey(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    item: str
+    location: str
+
+
+class _Record(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    txn_id: str
+    revision: _Int64
+    kind: str
+    stock_key: _StockKey
+    valid_time: str
+    qty: _Int64
+    source_time: str
+
+
+_typed = msgspec.json.Decoder(_Record).decode
+
+
+class _Remembered(dict[str, _Part], Generic[_Part]):
+    """Parts of timestamps that were read before. Forgets all of them when it is full."""
+
+    def __init__(self, read: Callable[[str], _Part], limit: int) -> None:
+        super().__init__()
+        self.read = read
+        self.limit = limit
+
+    def __missing__(self, text: str) -> _Part:
+        part = self.read(text)
+        if len(self) >= self.limit:
+            self.clear()
+        self[text] = part
+        return part
+
+
+_dates = _Remembered(parse_date_part, limit=1 << 14)
+_times = _Remembered(parse_time_part, limit=1 << 17)
+
+
+def _decoded(values: Sequence[bytes]) -> list[Revision | None]:
+    try:
+        records = [_typed(value) for value in values]
+    except msgspec.MsgspecError:
+        return [decode(value) for value in values]
+    if _proven(values):
+        return [_revision(record) for record in records]
+    return [decode(value) for value in values]
+
+
+def _proven(values: Sequence[bytes]) -> bool:
+    """Prove the points above for records that the typed decoder let pass, all at once.
+
+    Each of them has at least thirty quotation marks, so that their sum tells of each.
+    """
+    joined = b"".join(values)
+    return (
+        joined.count(b'"') == _QUOTES * len(values)
+        and b"\\" not in joined
+        and max(map(len, values)) <= MAX_VALUE_BYTES
+    )
+
+
+def _proven_alone(value: bytes, record: _Record) -> bool:
+    """Prove the points above for one record that the typed decoder let pass, escapes included."""
+    if len(value) > MAX_VALUE_BYTES:
+        return False
+    if b"\\" in value:
+        stock_key = record.stock_key
+        # The grammar of timestamps keeps U+0000 out of the other two texts.
+        if "\x00" in record.txn_id + record.kind + stock_key.item + stock_key.location:
+            return False
+        # Escaped backslashes first: what is left before a quotation mark then escapes it.
+        value = value.replace(b"\\\\", b"").replace(b'\\"', b"")
+    return value.count(b'"') == _QUOTES
+
+
+def _revision(record: _Record) -> Revision | None:
+    valid_time = record.valid_time
+    source_time = record.source_time
+    try:
+        day = _dates[valid_time[:_DATE_LENGTH]]
+        shift, nanosecond = _times[valid_time[_DATE_LENGTH:]]
+        source_day = _dates[source_time[:_DATE_LENGTH]] + _times[source_time[_DATE_LENGTH:]][0]
+    except InstantSyntaxError:
+        return None
+    if not MIN_DAY <= source_day <= MAX_DAY:
+        return None
+    stock_key = record.stock_key
+    return Revision(
+        record.txn_id,
+        record.revision,
+        record.kind,
+        stock_key.item,
+        stock_key.location,
+        day + shift,
+        nanosecond,
+        record.qty,
+    )

@@ -1,0 +1,3 @@
+"""Words that all ledgers share; imports nothing of the package outside this folder."""
+
+from __future__ import annotations

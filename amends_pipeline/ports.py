@@ -1,0 +1,397 @@
+"""What a source, a store and an output log must do, whatever they are made of.
+
+Flows are written against these roles alone; `amends_pipeline_tests/contracts` holds every
+implementation to the same cases. All of them raise `AmendsError`s and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple, Protocol
+
+from amends_pipeline.inventory.authority import Authority, Observation
+from amends_pipeline.inventory.config import NamespaceConfig
+from amends_pipeline.inventory.decision import Decision, Identity
+from amends_pipeline.inventory.envelope import Envelope, EnvelopeBatch, OutputId
+from amends_pipeline.inventory.refold import KeyState
+from amends_pipeline.inventory.slice import Records, Rejection
+
+
+class Unit(NamedTuple):
+    """A namespace and one partition of its source: what one owner works on at a time."""
+
+    namespace: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.namespace}|p{self.partition}"
+
+
+class Role(StrEnum):
+    """The three who work on a unit, each with an owner and an epoch of its own."""
+
+    WORKER = "worker"
+    RELAY = "relay"
+    VIEW = "view"
+
+
+class Token(NamedTuple):
+    """Proof of ownership. It is worth nothing once a later epoch was claimed."""
+
+    unit: Unit
+    role: Role
+    epoch: int
+    digest: str
+    """Digest of the namespace's configuration at the time of the claim."""
+
+
+class Progress(NamedTuple):
+    """Where the three roles of a unit stand. Frontiers are exclusive."""
+
+    next_offset: int
+    """Worker: first source offset not yet decided."""
+    next_sequence: int
+    """Worker: first outbox sequence not yet given."""
+    acknowledged: int
+    """Relay: first outbox sequence not yet acknowledged."""
+    view_next: int
+    """View: first output log offset not yet applied."""
+    view_stop: str | None
+    """Why the view stopped at `view_next`, if it did."""
+    epochs: Mapping[Role, int]
+
+    @property
+    def pending(self) -> int:
+        """How many outbox rows wait to be acknowledged."""
+        return self.next_sequence - self.acknowledged
+
+
+class Extent(NamedTuple):
+    """What a log holds: offsets from `start` up to, and without, `end`."""
+
+    start: int
+    end: int
+
+
+class SourceRecord(NamedTuple):
+    """A record on its way into a source log."""
+
+    partition: int
+    raw_key: bytes | None
+    value: bytes
+
+
+class SourceLog(Protocol):
+    """The append-only log of raw records of one source, partitioned; offsets only grow."""
+
+    source: str
+
+    def create(self, partitions: int) -> None:
+        """Make the log, empty, with a random incarnation; a no-op when it is there already.
+
+        Raises ConfigurationError when it is there with another number of partitions.
+        """
+        ...
+
+    def incarnation(self) -> str:
+        """The random id that this log was created with. Raises InputError when it was not."""
+        ...
+
+    def extents(self) -> Sequence[Extent]:
+        """For each partition, what is retained."""
+        ...
+
+    def append(self, records: Iterable[SourceRecord]) -> Sequence[int]:
+        """Append all records or none. Returns the new end of every partition.
+
+        Offset order is commit order: a reader never passes a record that is not yet visible.
+        """
+        ...
+
+    def read(self, partition: int, start: int, until: int, limit: int) -> Records:
+        """At most `limit` records from `start` on, before `until`.
+
+        The result covers `[start, its until)`: its `until` is the given one when no record is
+        left before it, else the offset of the first record that did not fit the limit.
+        """
+        ...
+
+
+class Segment(NamedTuple):
+    """Consecutive rows of an outbox or an output log."""
+
+    base: int
+    """Sequence or offset of the first row."""
+    envelopes: EnvelopeBatch
+
+    @property
+    def end(self) -> int:
+        """Sequence or offset after the last row."""
+        return self.base + len(self.envelopes)
+
+
+class OutputLog(Protocol):
+    """The log that downstream consumers read; one partition per unit, offsets from 0 on."""
+
+    def append(self, unit: Unit, envelopes: EnvelopeBatch) -> int:
+        """Append in order, all or none. Returns the offset of the first.
+
+        May raise OutcomeUnknown: then the rows may stand in the log, and go again all the same.
+        """
+        ...
+
+    def end(self, unit: Unit) -> int:
+        """The offset after the last row."""
+        ...
+
+    def read(self, unit: Unit, start: int, limit: int) -> Iterator[Segment]:
+        """Segments from offset `start` on, up to about `limit` rows, in order.
+
+        The first one starts exactly at `start`. An envelope that cannot be decoded ends the run:
+        what precedes it is yielded, then ProtocolStop is raised.
+        """
+        ...
+
+
+class SourceBinding(NamedTuple):
+    """What all namespaces over one source agree on."""
+
+    source: str
+    incarnation: str
+    partitions: int
+    routes: Mapping[tuple[str, str], int]
+    """Explicit partitions by (item, location); any other key lies on its default partition."""
+
+
+class NamespaceInfo(NamedTuple):
+    """A provisioned namespace."""
+
+    namespace: str
+    source: str
+    partitions: int
+    digest: str
+    incarnation: str
+    """The source incarnation that the namespace was bound to."""
+    first_offsets: tuple[int, ...]
+    """For each partition, the source offset that the namespace starts from."""
+    follows: bool
+    """Whether the sensor asks for runs of its units."""
+
+
+class SetAside(NamedTuple):
+    """A record declared not to be part of the input."""
+
+    offset: int
+    reason: str
+
+
+class Quarantined(NamedTuple):
+    """A rejected record, kept byte for byte."""
+
+    partition: int
+    rejection: Rejection
+
+
+class ConflictRef(NamedTuple):
+    """A revision of a transaction that says two things, superseded or not."""
+
+    item: str
+    location: str
+    txn_id: str
+    revision: int
+
+
+class Snapshot(Protocol):
+    """One consistent look at a namespace, all from one moment."""
+
+    def info(self) -> NamespaceInfo: ...
+
+    def config(self) -> NamespaceConfig: ...
+
+    def source_incarnation(self) -> str: ...
+
+    def source_extents(self) -> Sequence[Extent]: ...
+
+    def output_ends(self) -> Sequence[int]: ...
+
+    def progress(self) -> Sequence[Progress]:
+        """One per partition."""
+        ...
+
+    def records(self, partition: int, start: int, until: int) -> Iterator[Records]:
+        """Raw source records, in runs of a convenient size."""
+        ...
+
+    def set_asides(self, partition: int) -> Sequence[SetAside]: ...
+
+    def visible(self) -> Iterator[Envelope]:
+        """The rows that readers see, in the order of their encoded ids."""
+        ...
+
+    def quarantine(self) -> Iterator[Quarantined]:
+        """By partition and offset."""
+        ...
+
+    def conflicts(self) -> Iterator[ConflictRef]:
+        """All conflicts in stored evidence, superseded ones too, in key and identity order."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """All accepted records of one key: what is in force, and what is not."""
+
+    authorities: Sequence[tuple[str, Authority]]
+    """(txn_id, authority)."""
+    observations: Sequence[Observation]
+
+
+class LedgerStore(Protocol):
+    """State of the inventory ledger. Every method is one transaction unless it says otherwise."""
+
+    # Namespaces
+
+    def provision(
+        self,
+        config: NamespaceConfig,
+        incarnation: str,
+        first_offsets: Sequence[int],
+        *,
+        follows: bool,
+    ) -> bool:
+        """Create the namespace. False when the same digest is there already.
+
+        Raises ConfigurationError when another digest lives under the name, or when the source's
+        partition count or routes disagree.
+        """
+        ...
+
+    def source_binding(self, source: str) -> SourceBinding | None: ...
+
+    def namespaces(self) -> Sequence[NamespaceInfo]: ...
+
+    def info(self, namespace: str) -> NamespaceInfo:
+        """Raises UnknownNamespace."""
+        ...
+
+    def config(self, namespace: str) -> NamespaceConfig:
+        """Raises UnknownNamespace."""
+        ...
+
+    # Ownership
+
+    def hold(
+        self,
+        unit: Unit,
+        role: Role,
+        *,
+        holder: str,
+        wait_seconds: float | None = None,
+        waiting: Callable[[str], None] | None = None,
+    ) -> AbstractContextManager[Token]:
+        """Take the lock of unit and role, then the next epoch, for the length of the block.
+
+        Waits up to `wait_seconds` (None: as long as it takes), telling `waiting` who holds it;
+        then raises Held.
+        """
+        ...
+
+    def claim(self, unit: Unit, role: Role, *, holder: str) -> Token:
+        """Take the next epoch without the lock, as a replacement owner does."""
+        ...
+
+    def progress(self, unit: Unit) -> Progress: ...
+
+    # Worker
+
+    def set_asides(self, unit: Unit) -> Sequence[SetAside]: ...
+
+    def set_aside(self, unit: Unit, offset: int, reason: str) -> None:
+        """Declare the record at `offset` not part of the input.
+
+        Raises InputError when the frontier has passed it. Repeating it with the same reason
+        changes nothing.
+        """
+        ...
+
+    def authorities(
+        self, unit: Unit, identities: Iterable[Identity]
+    ) -> Mapping[Identity, Authority]:
+        """The authorities of those identities that were seen before."""
+        ...
+
+    def keys(self, unit: Unit, from_days: Mapping[int, int]) -> Mapping[int, KeyState]:
+        """State of each key, its rows loaded at least from the given day on.
+
+        EVERY_DAY loads the key whole. A key that was never touched has its untouched state.
+        """
+        ...
+
+    def commit(self, token: Token, decisions: Sequence[Decision]) -> None:
+        """Install consecutive decisions, all or none, and move the frontier.
+
+        Raises Fenced when the epoch is no longer the token's, FrontierMoved when `next` is not
+        where the first decision starts, OutcomeUnknown when no reply came.
+        """
+        ...
+
+    # Relay
+
+    def pending(self, unit: Unit, limit: int) -> Sequence[Segment]:
+        """The earliest pending rows, whole segments, up to about `limit` rows and at least one."""
+        ...
+
+    def acknowledge(self, token: Token, base: int, count: int) -> None:
+        """Move the acknowledgement frontier over the earliest pending rows. Raises as `commit`."""
+        ...
+
+    # View
+
+    def view_rows(self, unit: Unit, outputs: Iterable[OutputId]) -> Mapping[OutputId, Envelope]:
+        """What is stored of the given ids, withdrawals too."""
+        ...
+
+    def commit_view(
+        self,
+        token: Token,
+        start: int,
+        until: int,
+        rows: Mapping[OutputId, Envelope],
+        stop: str | None,
+    ) -> None:
+        """Store rows and move the view frontier from `start` to `until`. Raises as `commit`.
+
+        `stop` records why the view goes no further.
+        """
+        ...
+
+    def reset_view(self, token: Token) -> None:
+        """Forget the view's rows, its stop and its frontier, to make them anew."""
+        ...
+
+    # Reading
+
+    def snapshot(self, namespace: str) -> AbstractContextManager[Snapshot]: ...
+
+    def outbox(self, unit: Unit) -> Iterator[tuple[int, bool, Envelope]]:
+        """(sequence, acknowledged, envelope) in order."""
+        ...
+
+    def evidence(self, unit: Unit, key: int) -> Evidence: ...
+
+
+class Ledger(Protocol):
+    """A store with the logs on both sides of it."""
+
+    @property
+    def store(self) -> LedgerStore: ...
+
+    @property
+    def outputs(self) -> OutputLog: ...
+
+    def source(self, name: str) -> SourceLog:
+        """The log of a source, whether it was created yet or not."""
+        ...

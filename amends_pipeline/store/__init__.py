@@ -1,0 +1,1 @@
+"""PostgreSQL, memory and files: the rooms where what was decided is kept."""
