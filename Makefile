@@ -22,7 +22,7 @@ demo: $(SYNCED) ## the three stages of the first ledger, run by Dagster, as a tr
 	@$(BIN)/amends demo
 
 test: $(SYNCED) ## the whole suite, PostgreSQL included (PYTEST_ARGS="-k refold" for a part)
-	$(BIN)/pytest -n $(TEST_WORKERS) --dist worksteal $(if $(MEASURED),--cov) $(PYTEST_ARGS)
+	$(BIN)/pytest -n $(TEST_WORKERS) --dist worksteal $(PYTEST_ARGS) $(if $(MEASURED),--cov)
 
 check: $(SYNCED) ## all that must hold before a change goes in
 	@$(MAKE) --no-print-directory format
@@ -52,7 +52,7 @@ fix: $(SYNCED) ## format, and repair what ruff can repair
 	$(BIN)/ruff format
 
 # The exports name no address. Versions already in them stay while pyproject.toml allows them.
-COMPILE = tools/environment.sh uv pip compile --quiet --universal --python-version 3.11 \
+COMPILE = .ci/environment.sh uv pip compile --quiet --universal --python-version 3.11 \
 	--generate-hashes --no-strip-extras --custom-compile-command "make lock" $(UPGRADE)
 
 lock: ## write requirements*.txt from pyproject.toml, keeping versions that still fit
@@ -75,7 +75,7 @@ help: ## this list
 STALE := $(shell [ "$$(cat $(SYNCED) 2>/dev/null)" = "$$(pwd -P)" ] && [ -x $(BIN)/python ] || echo stale)
 
 $(SYNCED): pyproject.toml requirements-dev.txt $(STALE)
-	@tools/environment.sh sync
+	@.ci/environment.sh sync
 
 .PHONY: stale
 stale:

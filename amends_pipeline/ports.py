@@ -39,7 +39,7 @@ class Role(StrEnum):
 
 
 class Token(NamedTuple):
-    """Proof of ownership. It is worth nothing once a later epoch was claimed."""
+    """Proof of ownership in one role. It is worth nothing once a later epoch was claimed."""
 
     unit: Unit
     role: Role
@@ -85,7 +85,11 @@ class SourceRecord(NamedTuple):
 
 
 class SourceLog(Protocol):
-    """The append-only log of raw records of one source, partitioned; offsets only grow."""
+    """The append-only log of raw records of one source, partitioned; offsets only grow.
+
+    Every method but `create` raises InputError when the log was not created or has no such
+    partition.
+    """
 
     source: str
 
@@ -97,7 +101,7 @@ class SourceLog(Protocol):
         ...
 
     def incarnation(self) -> str:
-        """The random id that this log was created with. Raises InputError when it was not."""
+        """The random id that this log was created with."""
         ...
 
     def extents(self) -> Sequence[Extent]:
@@ -207,25 +211,37 @@ class ConflictRef(NamedTuple):
 class Snapshot(Protocol):
     """One consistent look at a namespace, all from one moment."""
 
-    def info(self) -> NamespaceInfo: ...
+    def info(self) -> NamespaceInfo:
+        """What was provisioned."""
+        ...
 
-    def config(self) -> NamespaceConfig: ...
+    def config(self) -> NamespaceConfig:
+        """The namespace's configuration."""
+        ...
 
-    def source_incarnation(self) -> str: ...
+    def source_incarnation(self) -> str:
+        """The id of the source log that is there now, whatever the namespace was bound to."""
+        ...
 
-    def source_extents(self) -> Sequence[Extent]: ...
+    def source_extents(self) -> Sequence[Extent]:
+        """What the source retains, by partition."""
+        ...
 
-    def output_ends(self) -> Sequence[int]: ...
+    def output_ends(self) -> Sequence[int]:
+        """The output log's ends, by partition."""
+        ...
 
     def progress(self) -> Sequence[Progress]:
-        """One per partition."""
+        """Where the roles stand, by partition."""
         ...
 
     def records(self, partition: int, start: int, until: int) -> Iterator[Records]:
         """Raw source records, in runs of a convenient size."""
         ...
 
-    def set_asides(self, partition: int) -> Sequence[SetAside]: ...
+    def set_asides(self, partition: int) -> Sequence[SetAside]:
+        """Declared records by offset."""
+        ...
 
     def visible(self) -> Iterator[Envelope]:
         """The rows that readers see, in the order of their encoded ids."""
@@ -245,12 +261,17 @@ class Evidence:
     """All accepted records of one key: what is in force, and what is not."""
 
     authorities: Sequence[tuple[str, Authority]]
-    """(txn_id, authority)."""
+    """(txn_id, authority), by txn_id as UTF-8 bytes."""
     observations: Sequence[Observation]
+    """By offset."""
 
 
 class LedgerStore(Protocol):
-    """State of the inventory ledger. Every method is one transaction unless it says otherwise."""
+    """State of the inventory ledger. Every method is one transaction unless it says otherwise.
+
+    Methods that take a unit raise UnknownNamespace, or InputError for a partition that the
+    namespace does not have. Nothing handed in or out is shared with the store.
+    """
 
     # Namespaces
 
@@ -265,13 +286,19 @@ class LedgerStore(Protocol):
         """Create the namespace. False when the same digest is there already.
 
         Raises ConfigurationError when another digest lives under the name, or when the source's
-        partition count or routes disagree.
+        partition count or routes disagree; ForeignIncarnation when the source has another
+        incarnation than its other namespaces were bound to. The first namespace over a source
+        settles its routes; later ones add none.
         """
         ...
 
-    def source_binding(self, source: str) -> SourceBinding | None: ...
+    def source_binding(self, source: str) -> SourceBinding | None:
+        """What the namespaces over a source agree on; None while there is none."""
+        ...
 
-    def namespaces(self) -> Sequence[NamespaceInfo]: ...
+    def namespaces(self) -> Sequence[NamespaceInfo]:
+        """All of them, by name."""
+        ...
 
     def info(self, namespace: str) -> NamespaceInfo:
         """Raises UnknownNamespace."""
@@ -303,17 +330,23 @@ class LedgerStore(Protocol):
         """Take the next epoch without the lock, as a replacement owner does."""
         ...
 
-    def progress(self, unit: Unit) -> Progress: ...
+    def progress(self, unit: Unit) -> Progress:
+        """Where the roles of a unit stand."""
+        ...
 
     # Worker
 
-    def set_asides(self, unit: Unit) -> Sequence[SetAside]: ...
+    def set_asides(self, unit: Unit) -> Sequence[SetAside]:
+        """Declared records by offset."""
+        ...
 
     def set_aside(self, unit: Unit, offset: int, reason: str) -> None:
         """Declare the record at `offset` not part of the input.
 
-        Raises InputError when the frontier has passed it. Repeating it with the same reason
-        changes nothing.
+        Takes the worker's next epoch too: a worker that is deciding may have read the record as
+        input already, and must not commit that. Raises InputError when the frontier has passed the
+        record, or when it was set aside for another reason. Repeating it with the same reason
+        changes nothing, the epoch included.
         """
         ...
 
@@ -333,19 +366,29 @@ class LedgerStore(Protocol):
     def commit(self, token: Token, decisions: Sequence[Decision]) -> None:
         """Install consecutive decisions, all or none, and move the frontier.
 
-        Raises Fenced when the epoch is no longer the token's, FrontierMoved when `next` is not
-        where the first decision starts, OutcomeUnknown when no reply came.
+        Of each key's rows those in `changed` are stored, over what stood at their days; no other
+        row is looked at, and none ever disappears.
+
+        Raises Fenced when epoch or digest are no longer the token's or its role is another one,
+        FrontierMoved when offset or sequence are not where the decisions start or the decisions do
+        not follow one another, OutcomeUnknown when no reply came.
         """
         ...
 
     # Relay
 
     def pending(self, unit: Unit, limit: int) -> Sequence[Segment]:
-        """The earliest pending rows, whole segments, up to about `limit` rows and at least one."""
+        """The earliest pending rows, whole segments, up to about `limit` rows and at least one.
+
+        The first one starts exactly at the acknowledgement frontier, even inside a decision.
+        """
         ...
 
     def acknowledge(self, token: Token, base: int, count: int) -> None:
-        """Move the acknowledgement frontier over the earliest pending rows. Raises as `commit`."""
+        """Move the acknowledgement frontier over the earliest `count` pending rows.
+
+        Raises as `commit`; FrontierMoved also when there are not so many.
+        """
         ...
 
     # View
@@ -364,33 +407,44 @@ class LedgerStore(Protocol):
     ) -> None:
         """Store rows and move the view frontier from `start` to `until`. Raises as `commit`.
 
-        `stop` records why the view goes no further.
+        `stop` records why the view goes no further: until it is reset, ProtocolStop is raised.
         """
         ...
 
     def reset_view(self, token: Token) -> None:
-        """Forget the view's rows, its stop and its frontier, to make them anew."""
+        """Forget the view's rows, its stop and its frontier, to make them anew.
+
+        Raises as `commit`.
+        """
         ...
 
     # Reading
 
-    def snapshot(self, namespace: str) -> AbstractContextManager[Snapshot]: ...
+    def snapshot(self, namespace: str) -> AbstractContextManager[Snapshot]:
+        """Look at a namespace as it is when the block is entered. Raises UnknownNamespace."""
+        ...
 
     def outbox(self, unit: Unit) -> Iterator[tuple[int, bool, Envelope]]:
         """(sequence, acknowledged, envelope) in order."""
         ...
 
-    def evidence(self, unit: Unit, key: int) -> Evidence: ...
+    def evidence(self, unit: Unit, key: int) -> Evidence:
+        """All accepted records of one key."""
+        ...
 
 
 class Ledger(Protocol):
     """A store with the logs on both sides of it."""
 
     @property
-    def store(self) -> LedgerStore: ...
+    def store(self) -> LedgerStore:
+        """The state between the logs."""
+        ...
 
     @property
-    def outputs(self) -> OutputLog: ...
+    def outputs(self) -> OutputLog:
+        """The log of what was published."""
+        ...
 
     def source(self, name: str) -> SourceLog:
         """The log of a source, whether it was created yet or not."""

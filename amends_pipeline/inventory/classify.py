@@ -76,13 +76,13 @@ def _own_fault(config: NamespaceConfig, revision: Revision) -> Code | None:
 def _fault_of_key(
     config: NamespaceConfig, partition: int, raw_key: bytes | None, revision: Revision
 ) -> Code | None:
-    number = config.number_of((revision.item, revision.location))
+    number = config.numbers.get((revision.item, revision.location))
     if number is None:
         return Code.UNKNOWN_KEY
     if raw_key is not None:
         encoded = StockKey(revision.item, revision.location).encoded
         if raw_key != encoded.encode():
             return Code.KEY_MISMATCH
-    if config.keys[number].partition != partition:
+    if config.placements[number] != partition:
         return Code.ROUTING
     return None

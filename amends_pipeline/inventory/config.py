@@ -17,6 +17,7 @@ import csv
 import hashlib
 import re
 import zlib
+from array import array
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import pairwise
@@ -36,7 +37,7 @@ from amends_pipeline.kernel.instants import (
 from amends_pipeline.kernel.integers import MAX_INT64, MIN_INT64
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
 SCHEMA_VERSION: Final = 1
@@ -105,6 +106,11 @@ class NamespaceConfig:
         """Key number by (item, location)."""
         return {key.stock_key: number for number, key in enumerate(self.keys)}
 
+    @cached_property
+    def placements(self) -> Sequence[int]:
+        """Partition by key number, packed: a slice of records looks keys up at random."""
+        return array("i", [key.partition for key in self.keys])
+
     def number_of(self, stock_key: tuple[str, str]) -> int | None:
         """Return the key number of (item, location), or None for a key that is not configured."""
         return self.numbers.get(stock_key)
@@ -114,7 +120,7 @@ class NamespaceConfig:
         number = self.numbers.get(stock_key)
         if number is None:
             return default_partition(stock_key, self.partitions)
-        return self.keys[number].partition
+        return self.placements[number]
 
 
 def default_partition(stock_key: tuple[str, str], partitions: int) -> int:

@@ -85,11 +85,7 @@ def decide(known: Known, slice_: Slice, base_sequence: int) -> Decision:
     when a version or a sequence would pass 64 bits.
     """
     folds, authorities, observations = _observe(known, slice_.accepted)
-    doubtful = {
-        key
-        for key, fold in folds.items()
-        if fold.unblocked or fold.state.peak + fold.swing > INT64_MAX
-    }
+    doubtful = {key for key, fold in folds.items() if fold.reach > INT64_MAX}
     if doubtful:
         excess = first_excess(known.keys, known.authorities, slice_.accepted, doubtful)
         if excess is not None:

@@ -190,11 +190,12 @@ class Encoder:
 
     def __init__(self, config: NamespaceConfig, partition: int) -> None:
         self._config = config
+        # A cache of its own: a shared one would keep encoders that are done.
+        self._stock_key = lru_cache(maxsize=65_536)(self._stock_key_text)
         self._id = f'{{"schema_version":1,"output_id":{{"namespace":"{config.namespace}","family":'
         self._cause = f',"cause":{{"source":"{config.source}","partition":{partition},"offset":'
 
-    @lru_cache(maxsize=65_536)  # noqa: B019 - an encoder lives as long as its process's namespace
-    def _stock_key(self, key: int) -> str:
+    def _stock_key_text(self, key: int) -> str:
         item, location = self._config.keys[key].stock_key
         return f'"stock_key":{{"item":{compact_json(item)},"location":{compact_json(location)}}}'
 

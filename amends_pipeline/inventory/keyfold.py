@@ -52,13 +52,21 @@ class KeyFold:
         self.state = state
         self.status = state.status
         self.reasons = set(state.reasons)
-        self.swing = 0
-        """Sum of absolute changes: bounds how far any close can have moved."""
-        self.unblocked = False
+        self._peak = state.peak
+        self._swing = 0
+        self._unblocked = False
         self._totals: dict[int, Total] = {}
         self._frozen: Rows | None = None
         self._changes: list[Change] = []
         self._status_cause: int | None = None
+
+    @property
+    def reach(self) -> int:
+        """A cheap bound: no close was further from 0 at any moment since the slice began.
+
+        The largest absolute close that was looked at, plus the sum of absolute changes.
+        """
+        return self._peak + self._swing
 
     def observe(self, at: int, record: Accepted, old: Authority | None, new: Authority) -> set[int]:
         """Take one record in: `old` authority of its identity gives way to `new`.
@@ -96,8 +104,10 @@ class KeyFold:
             return
         if not self.state.whole:
             raise NeedsWholeKey(self.state.key)
-        self.status, self.unblocked, self._frozen = Status.READY, True, None
+        self.status, self._unblocked, self._frozen = Status.READY, True, None
         self._changes = [Change(EVERY_DAY, at)]
+        # What moved while the key was blocked was never bounded.
+        self._peak = max(self._peak, *map(abs, self.closes()[1]), 0)
 
     def _move(self, old: Authority | None, new: Authority) -> set[int]:
         deltas: dict[int, Total] = {}
@@ -111,7 +121,7 @@ class KeyFold:
             was = self._totals.get(day) or self.state.rows.total(day)
             now = Total(was.sum + delta.sum, was.active + delta.active)
             self._totals[day] = now
-            self.swing += abs(delta.sum)
+            self._swing += abs(delta.sum)
             if delta.sum or (was.active > 0) != (now.active > 0):
                 changed.add(day)
         return changed
@@ -120,7 +130,7 @@ class KeyFold:
         """Old columns with the new totals, the same refolded, and the span that may differ."""
         state = self.state
         old, changed = merge(state.before, state.rows, self._totals)
-        if self.unblocked:
+        if self._unblocked:
             new, _ = refold_whole(state.before, state.threshold, old)
             return old, new, Span(0, len(old.days))
         new, span = refold(state.before, state.threshold, old, changed)
@@ -145,6 +155,7 @@ class KeyFold:
         rows, published = reconcile(old, new, span)
         reasons = tuple(sorted(self.reasons, key=lambda r: (r[0].encode(), r[1])))
         restated = (self.status, reasons) != (state.status, state.reasons)
+        rows, span = prune(rows, span, state.rows.days)
         folded = state._replace(
             status=self.status,
             status_version=state.status_version + restated,
@@ -152,8 +163,5 @@ class KeyFold:
             peak=max(state.peak, *(abs(close) for close in rows.closes[slice(*span)]), 0),
             rows=rows,
         )
-        pruned = prune(rows)
-        if pruned is not rows:
-            folded, span = folded._replace(rows=pruned), Span(0, len(pruned.days))
         status_cause = self._status_cause if restated else None
         return Folded(folded, span, published, Causes(self._changes), status_cause)

@@ -206,17 +206,26 @@ def refold_whole(before: int, threshold: int, rows: Rows) -> tuple[Rows, Span]:
     return refold(before, threshold, rows, Span(0, len(rows.days)))
 
 
-def prune(rows: Rows) -> Rows:
-    """Leave out days that have no movement and were never published: nothing depends on them."""
-    keep = [
-        bool(count or balance or alert)
-        for count, balance, alert in zip(
-            rows.counts, rows.balance_versions, rows.alert_versions, strict=True
-        )
+def prune(rows: Rows, span: Span, stored: list[int]) -> tuple[Rows, Span]:
+    """Leave out days of `span` that entered since `stored` and came to nothing.
+
+    A stored day stays, even without movement and unpublished: rows that a store holds may change,
+    but none disappears without its notice. Returns the rows and what `span` has become.
+    """
+    idle = [
+        i
+        for i in range(*span)
+        if not (rows.counts[i] or rows.balance_versions[i] or rows.alert_versions[i])
     ]
-    if all(keep):
-        return rows
-    return Rows(
+    if idle:
+        held = set(stored)
+        idle = [i for i in idle if rows.days[i] not in held]
+    if not idle:
+        return rows, span
+    keep = [True] * len(rows.days)
+    for i in idle:
+        keep[i] = False
+    left = Rows(
         list(compress(rows.days, keep)),
         list(compress(rows.sums, keep)),
         list(compress(rows.counts, keep)),
@@ -226,6 +235,7 @@ def prune(rows: Rows) -> Rows:
         list(compress(rows.balance_versions, keep)),
         list(compress(rows.alert_versions, keep)),
     )
+    return left, Span(span.start, span.stop - len(idle))
 
 
 def out_of_range(closes: list[int]) -> int | None:

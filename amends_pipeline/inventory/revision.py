@@ -18,7 +18,7 @@ surrogates; trailing content. What it lets pass, and how that is closed:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 
@@ -34,9 +34,10 @@ from amends_pipeline.kernel.instants import (
     parse_time_part,
 )
 from amends_pipeline.kernel.integers import MAX_INT64, MIN_INT64
+from amends_pipeline.kernel.remembered import Remembered
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
 MAX_VALUE_BYTES: Final = 1_048_576
 """The longest record value, 1 MiB."""
@@ -50,8 +51,6 @@ _BATCH = (
     512  # records whose bytes are looked at together; one odd record costs its batch a second look
 )
 _DATE_LENGTH = 10
-
-_Part = TypeVar("_Part")
 
 
 class Revision(msgspec.Struct, frozen=True, gc=False):
@@ -158,24 +157,8 @@ class _Record(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 _typed = msgspec.json.Decoder(_Record).decode
 
 
-class _Remembered(dict[str, _Part], Generic[_Part]):
-    """Parts of timestamps that were read before. Forgets all of them when it is full."""
-
-    def __init__(self, read: Callable[[str], _Part], limit: int) -> None:
-        super().__init__()
-        self.read = read
-        self.limit = limit
-
-    def __missing__(self, text: str) -> _Part:
-        part = self.read(text)
-        if len(self) >= self.limit:
-            self.clear()
-        self[text] = part
-        return part
-
-
-_dates = _Remembered(parse_date_part, limit=1 << 14)
-_times = _Remembered(parse_time_part, limit=1 << 17)
+_dates = Remembered(parse_date_part, limit=1 << 14)
+_times = Remembered(parse_time_part, limit=1 << 17)
 
 
 def _decoded(values: Sequence[bytes]) -> list[Revision | None]:

@@ -7,6 +7,7 @@ stays as a row that is not visible, so an older statement cannot bring the fact 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import NamedTuple
 
 from amends_pipeline.inventory.config import NamespaceConfig
@@ -21,6 +22,7 @@ from amends_pipeline.inventory.envelope import (
     Type,
 )
 from amends_pipeline.inventory.refold import INT64_MAX, INT64_MIN
+from amends_pipeline.kernel.display import shown
 from amends_pipeline.kernel.instants import MAX_DAY
 
 ViewRows = Mapping[OutputId, Envelope]
@@ -109,14 +111,25 @@ def _payload_defect(envelope: Envelope) -> tuple[str, str] | None:
     stated = envelope.type in (Type.ALERT_RAISED, Type.BALANCE_STATED)
     if not stated and envelope.close != 0:
         return "no close", str(envelope.close)
-    blocked = envelope.type == Type.BLOCKED_STATED
-    if blocked != bool(envelope.reasons):
-        return "reasons on BLOCKED and on nothing else", f"{len(envelope.reasons)} reasons"
+    reasons = envelope.reasons
+    if (envelope.type == Type.BLOCKED_STATED) != bool(reasons):
+        return "reasons on BLOCKED and on nothing else", f"{len(reasons)} reasons"
+    for txn_id, revision in reasons:
+        if not _names_a_record(txn_id, revision):
+            return "reasons with txn_id and revision", shown((txn_id, revision))
+    # Code points sort as their UTF-8 bytes do.
+    if any(one >= other for one, other in pairwise(reasons)):
+        return "each reason once, by txn_id, then revision", shown(reasons)
     return None
 
 
 def _cause_defect(envelope: Envelope) -> tuple[str, str] | None:
     offset, txn_id, revision = envelope.cause
-    if offset < 0 or not txn_id or not 1 <= revision <= INT64_MAX:
-        return "a cause with offset, txn_id and revision", str(tuple(envelope.cause))
+    if not 0 <= offset <= INT64_MAX or not _names_a_record(txn_id, revision):
+        return "a cause with offset, txn_id and revision", shown(tuple(envelope.cause))
     return None
+
+
+def _names_a_record(txn_id: str, revision: int) -> bool:
+    # No record that was accepted can have U+0000 in its texts, and PostgreSQL could not store it.
+    return bool(txn_id) and "\x00" not in txn_id and 1 <= revision <= INT64_MAX

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 
 from amends_pipeline.kernel.display import shown
 from amends_pipeline.kernel.errors import StrictJsonError
@@ -17,12 +18,12 @@ __all__ = ["MAX_DEPTH", "MAX_DIGITS", "StrictJsonError", "loads"]
 
 MAX_DEPTH = 100
 """Objects and arrays inside one another."""
-MAX_DIGITS = 4_300
-"""Characters of one number, its sign included."""
+MAX_DIGITS = 640
+"""Characters of one number, its sign included. Python reads as many under each of its settings."""
 
 _SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
 # A string that is never closed reaches to the end, so that each byte is looked at once.
-_STRING_OR_BRACKET = re.compile(rb'"(?:[^"\\]++|\\.?)*+"?|[\[{]|[\]}]', re.DOTALL)
+_STRING_OR_BRACKET = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
 
 
 def loads(raw: bytes, *, where: str = "JSON") -> object:
@@ -95,11 +96,8 @@ def _too_deep(raw: bytes) -> bool:
 def _without_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
     members = dict(pairs)
     if len(members) != len(pairs):
-        seen: set[str] = set()
-        for name, _ in pairs:
-            if name in seen:
-                raise _RefusedError("each member once", f"{shown(name)} twice")
-            seen.add(name)
+        [(name, _)] = Counter(name for name, _ in pairs).most_common(1)
+        raise _RefusedError("each member once", f"{shown(name)} more than once")
     return members
 
 

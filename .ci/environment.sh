@@ -1,8 +1,8 @@
 #!/bin/sh
 # The project's environment. `make` calls this; it knows when that is due.
 #
-#   tools/environment.sh sync      make .venv hold exactly the pinned packages, and the project
-#   tools/environment.sh uv ...    run uv, fetched first if this machine has none
+#   .ci/environment.sh sync      make .venv hold exactly the pinned packages, and the project
+#   .ci/environment.sh uv ...    run uv, fetched first if this machine has none
 #
 # With uv on PATH that uv works. Without, pip fetches the pinned one into .uv, outside .venv, where
 # a sync would remove it. Where that fails too, pip does all the work, more slowly.
@@ -129,9 +129,9 @@ sync_now() {
     if [ -z "$uv" ] && fetch_uv "$1"; then uv=.uv/uv; fi
     say "set-up: installing the pinned packages into .venv (half a minute the first time)"
     if [ -n "$uv" ]; then
-        sync_by_uv "$uv" "$1" || fail "uv could not install requirements-dev.txt into .venv"
+        sync_by_uv "$uv" "$1" || fail ".venv: uv could not make it; its message is above"
     else
-        sync_by_pip "$1" || fail "pip could not install requirements-dev.txt into .venv"
+        sync_by_pip "$1" || fail ".venv: pip could not make it; its message is above"
     fi
     pwd -P >.venv/.synced
 }
@@ -162,6 +162,6 @@ uv)
     exec "$uv" "$@"
     ;;
 *)
-    fail "tools/environment.sh: expected sync or uv, found '${1:-}'"
+    fail ".ci/environment.sh: expected sync or uv, found '${1:-}'"
     ;;
 esac

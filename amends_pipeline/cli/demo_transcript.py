@@ -1,0 +1,231 @@
+"""The demo as people read it, and as programs do. Text is UTF-8, whatever the locale."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
+from amends_pipeline.cli.demo_stages import Day, Stage
+from amends_pipeline.kernel.display import escape_terminal
+
+WIDTH = 92
+"""Columns at most; the transcript stands in a README too."""
+
+_GOOD, _BAD, _FAINT, _HEAD = "green", "red", "dim", "bold"
+
+
+def opening(folder: Path, database: str) -> bytes:
+    """Say what is going to happen."""
+    return _written(
+        Text(
+            "One stock key, DEMO-PART at DEPOT-A, opens with 100 units; below 60 it alerts. Each"
+            " stage appends records, and a Dagster run decides, publishes, applies and verifies"
+            " them."
+        ),
+        Text(f"records {_here(folder)}, database {database} of the private server", _FAINT),
+        Text(),
+    )
+
+
+def stage(number: int, told: Stage) -> bytes:
+    """Tell one stage."""
+    return _written(
+        Rule(Text(f"{number}. {told.title}", _HEAD), align="left", style=_FAINT),
+        Text(f"{_count(told.records, 'record')} of {told.file}, Dagster run {told.run_id}", _FAINT),
+        _part("What readers see", _days(told)),
+        _part("Alerts", *_alerts(told)),
+        _part("Envelopes", _envelopes(told)),
+        _part("Frontiers", Text(_frontiers(told))),
+        _part("Verdict", _verdict(told)),
+        Text(),
+    )
+
+
+def closing(folder: Path, elapsed_milliseconds: int, *, accepted: bool) -> bytes:
+    """Say how it ended, and what to try next."""
+    seconds, tenths = divmod(round(elapsed_milliseconds / 100), 10)
+    ended = (
+        Text("Every verdict is positive", _GOOD)
+        if accepted
+        else Text("A verdict is negative", _BAD)
+    )
+    config = _here(folder / "config.json")
+    return _written(
+        Rule(style=_FAINT),
+        ended.append(f" ({seconds}.{tenths} s).", "default"),
+        Text("Next, the same by hand, in a ledger of your own:"),
+        Text(),
+        Text(f"    {_program()} inventory provision {config}"),
+    )
+
+
+def document(told: Stage) -> dict[str, Any]:
+    """One stage for `--json`."""
+    return {
+        "title": told.title,
+        "file": told.file,
+        "records": told.records,
+        "run_id": told.run_id,
+        "days": [
+            {
+                "stock_key": {"item": each.item, "location": each.location},
+                "day": each.day,
+                "was": each.was._asdict(),
+                "now": each.now._asdict(),
+            }
+            for each in told.days
+        ],
+        "raised_alerts": [_place(each) for each in told.envelopes if _is(each, "AlertRaised")],
+        "withdrawn_alerts": [
+            _place(each) for each in told.envelopes if _is(each, "AlertRetracted")
+        ],
+        "envelopes": [
+            {"sequence": sequence, "envelope": envelope}
+            for sequence, envelope in enumerate(told.envelopes, told.first_sequence)
+        ],
+        "frontiers": {
+            "source_end": told.source_end,
+            "worker_next": told.worker_next,
+            "output_end": told.output_end,
+            "view_next": told.view_next,
+        },
+        "verdict": told.verdict._asdict(),
+    }
+
+
+# --- parts of a stage
+
+
+def _days(told: Stage) -> Table:
+    table = _table("day", "was", "now")
+    for each in told.days:
+        style = _FAINT if each.was == each.now else ""
+        table.add_row(
+            Text(each.day, style), Text(_day(each.was), style), Text(_day(each.now), style)
+        )
+    return table
+
+
+def _day(day: Day) -> str:
+    seen = [] if day.close is None else [str(day.close)]
+    return ", ".join([*seen, *(["alert"] if day.alert else [])]) or "none"
+
+
+def _alerts(told: Stage) -> Iterable[Text]:
+    withdrawn = [each for each in told.envelopes if _is(each, "AlertRetracted")]
+    raised = [each for each in told.envelopes if _is(each, "AlertRaised")]
+    for each in withdrawn:
+        yield Text(f"withdrawn on {each['output_id']['day']}")
+    for each in raised:
+        payload = each["payload"]
+        yield Text(
+            f"raised on {each['output_id']['day']}: {payload['close']} is below"
+            f" {payload['threshold']}"
+        )
+    if not withdrawn and not raised:
+        yield Text("none raised, none withdrawn", _FAINT)
+
+
+def _envelopes(told: Stage) -> Table:
+    table = _table("sequence", "type", "day", "version", "says", "cause")
+    for sequence, each in enumerate(told.envelopes, told.first_sequence):
+        cause = each["cause"]
+        table.add_row(
+            str(sequence),
+            each["type"],
+            each["output_id"].get("day", ""),
+            str(each["version"]),
+            _says(each["payload"]),
+            Text(
+                escape_terminal(
+                    f"{cause['txn_id']} r{cause['revision']} at offset {cause['offset']}"
+                )
+            ),
+        )
+    return table
+
+
+def _says(payload: Mapping[str, Any]) -> str:
+    if not payload["present"]:
+        return "withdrawn"
+    return str(payload.get("close", payload.get("status")))
+
+
+def _frontiers(told: Stage) -> str:
+    return (
+        f"source {told.worker_next} of {told.source_end} decided,"
+        f" output {told.view_next} of {told.output_end} applied"
+    )
+
+
+def _verdict(told: Stage) -> Text:
+    status, accepted, says = told.verdict
+    text = Text(status, _GOOD if accepted else _BAD)
+    return text.append(escape_terminal(says.removeprefix(status)), "default")
+
+
+def _is(envelope: Mapping[str, Any], kind: str) -> bool:
+    return envelope["type"] == kind
+
+
+def _place(envelope: Mapping[str, Any]) -> dict[str, Any]:
+    output = envelope["output_id"]
+    return {"stock_key": output["stock_key"], "day": output["day"]}
+
+
+# --- how it is written
+
+
+def _part(title: str, *content: RenderableType) -> Group:
+    return Group(Text(), Text(title), Padding(Group(*content), (0, 0, 0, 2)))
+
+
+def _table(*names: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style=_FAINT)
+    for name in names:
+        table.add_column(name, overflow="fold")
+    return table
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number} {thing}{'' if number == 1 else 's'}"
+
+
+def _here(path: Path) -> str:
+    """Write a path as short as it can be from the current folder."""
+    relative = os.path.relpath(path)
+    return str(path) if relative.startswith("..") else relative
+
+
+def _program() -> str:
+    """Name `amends` as the shell of this person would find it."""
+    if shutil.which("amends") is not None:
+        return "amends"
+    return _here(Path(sys.argv[0]).absolute())
+
+
+def _written(*parts: RenderableType | Sequence[RenderableType]) -> bytes:
+    terminal = sys.stdout is not None and sys.stdout.isatty()
+    console = Console(
+        file=io.StringIO(),
+        force_terminal=terminal,
+        width=min(WIDTH, shutil.get_terminal_size((WIDTH, 24)).columns),
+        highlight=False,
+        markup=False,
+    )
+    with console.capture() as captured:
+        for part in parts:
+            console.print(part)
+    lines = (line.rstrip() for line in captured.get().splitlines())
+    return "".join(f"{line}\n" for line in lines).encode()

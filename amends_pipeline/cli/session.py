@@ -1,0 +1,74 @@
+"""What every command is handed: the way to the ledger, and the way to answer."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from amends_pipeline.cli.opening import opened
+from amends_pipeline.cli.output import Output
+from amends_pipeline.cli.progress import Meters, meters
+from amends_pipeline.kernel.display import escape_terminal
+
+if TYPE_CHECKING:
+    from amends_pipeline.ports import Ledger
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One call of `amends`. Tests put another `opening` in."""
+
+    home: Path | None = None
+    """AMENDS_HOME, where the option `--home` was given."""
+    opening: Callable[[Path | None], AbstractContextManager[Ledger]] = opened
+    as_json: bool = False
+    quiet: bool = False
+    out: Output = field(default_factory=Output)
+
+    def ledger(self) -> AbstractContextManager[Ledger]:
+        """Open the ledger, for a block."""
+        return self.opening(self.home)
+
+    def meters(self) -> AbstractContextManager[Meters]:
+        """Tell about long work on standard error, for a block."""
+        return meters(quiet=self.quiet)
+
+    def say(self, text: str) -> None:
+        """Say something on standard error, unless people want quiet."""
+        if not self.quiet:
+            complain(text)
+
+
+def complain(text: str) -> None:
+    """Write one line on standard error, safe for a terminal."""
+    with suppress(OSError):  # who closed standard error cannot be told anything
+        click.echo(escape_terminal(text), err=True)
+
+
+def answering(function: Callable[..., int | None]) -> Callable[..., int | None]:
+    """Give a command `--json` and `--quiet`, and a Session that knows both.
+
+    What the command returns is the exit status; None is 0.
+    """
+
+    @click.option("--json", "as_json", is_flag=True, help="Print JSON on standard output.")
+    @click.option("--quiet", is_flag=True, help="Show no progress.")
+    @click.pass_obj
+    @functools.wraps(function)
+    def command(
+        session: Session, /, *, as_json: bool, quiet: bool, **parameters: object
+    ) -> int | None:
+        return function(replace(session, as_json=as_json, quiet=quiet), **parameters)
+
+    return command
+
+
+namespace_option = click.option(
+    "--namespace", required=True, metavar="N", help="The namespace, by name."
+)

@@ -1,0 +1,100 @@
+"""Every asset, in the order data flows: the contents page.
+
+    source_log ─► source_evidence, projections, committed_outbox ─► output_log ─► materialized_view
+
+The three in the middle are one commit, so one step makes them.
+"""
+
+from __future__ import annotations
+
+import dagster as dg
+
+from amends_pipeline.defs import schemas
+from amends_pipeline.defs.partitions import BY_SOURCE_PARTITION, SOURCE_PARTITIONS, UNITS
+
+GROUP = "inventory"
+OWNERS = ["team:inventory"]
+CODE_VERSION = "1"
+"""Moves when the same records would become other facts."""
+
+SOURCE_LOG = dg.AssetSpec(
+    "source_log",
+    description="Raw revisions of stock movements as producers appended them, by source partition.",
+    partitions_def=SOURCE_PARTITIONS,
+    group_name=GROUP,
+    owners=OWNERS,
+    kinds={"postgres", "log"},
+    metadata=schemas.SOURCE_LOG,
+)
+
+SOURCE_EVIDENCE = dg.AssetSpec(
+    "source_evidence",
+    description=(
+        "Every record that was processed: in force, superseded, duplicate, in conflict, or"
+        " quarantined byte for byte with its code."
+    ),
+    deps=[dg.AssetDep(SOURCE_LOG, partition_mapping=BY_SOURCE_PARTITION)],
+    partitions_def=UNITS,
+    group_name=GROUP,
+    owners=OWNERS,
+    kinds={"postgres"},
+    code_version=CODE_VERSION,
+    metadata=schemas.SOURCE_EVIDENCE,
+)
+
+PROJECTIONS = dg.AssetSpec(
+    "projections",
+    description=(
+        "Daily closes and threshold crossings of each stock key, recomputed from the earliest day"
+        " that a record touches."
+    ),
+    deps=[SOURCE_EVIDENCE],
+    partitions_def=UNITS,
+    group_name=GROUP,
+    owners=OWNERS,
+    kinds={"postgres"},
+    code_version=CODE_VERSION,
+    metadata=schemas.PROJECTIONS,
+)
+
+COMMITTED_OUTBOX = dg.AssetSpec(
+    "committed_outbox",
+    description=(
+        "Statements and withdrawals that bring readers from what was published to what is true"
+        " now, committed together with the state they follow from."
+    ),
+    deps=[PROJECTIONS],
+    partitions_def=UNITS,
+    group_name=GROUP,
+    owners=OWNERS,
+    kinds={"postgres"},
+    code_version=CODE_VERSION,
+    metadata=schemas.COMMITTED_OUTBOX,
+)
+
+OUTPUT_LOG = dg.AssetSpec(
+    "output_log",
+    description="The envelopes that downstream consumers read, in the order of the outbox.",
+    deps=[COMMITTED_OUTBOX],
+    partitions_def=UNITS,
+    group_name=GROUP,
+    owners=OWNERS,
+    kinds={"postgres", "log"},
+    code_version=CODE_VERSION,
+    metadata=schemas.OUTPUT_LOG,
+)
+
+MATERIALIZED_VIEW = dg.AssetSpec(
+    "materialized_view",
+    description=(
+        "What readers see: the highest version of every balance, alert and key status; a withdrawal"
+        " keeps its version, so that nothing older comes back."
+    ),
+    deps=[OUTPUT_LOG],
+    partitions_def=UNITS,
+    group_name=GROUP,
+    owners=OWNERS,
+    kinds={"postgres", "table"},
+    code_version=CODE_VERSION,
+    metadata=schemas.MATERIALIZED_VIEW,
+)

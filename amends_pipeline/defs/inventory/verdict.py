@@ -1,0 +1,258 @@
+"""A verdict as Dagster shows it: a status word, a sentence, tables, always under the same keys.
+
+The run stays green; the check is red or amber. Descriptions are plain text, because one panel of
+the UI renders Markdown and another does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import dagster as dg
+
+from amends_pipeline.defs.inventory.metadata import cell, table
+from amends_pipeline.inventory.compare import Difference, Key
+from amends_pipeline.inventory.verify import Report, Status
+
+SHOWN_ROWS = 200
+"""Rows of a table in metadata; the total stands beside it, and `verify --json` has them all."""
+NAMED = 3
+"""Things that a description names before it counts the others."""
+
+Tables = Mapping[str, dg.TableMetadataValue | int]
+
+_RED = {Status.DRIFT, Status.ERROR}
+
+_BOUNDARY = {
+    "partition": "Of the source.",
+    "source_end": "H: the verdict is about the records before this offset.",
+    "worker_next": "First source offset not decided.",
+    "pending": "Outbox rows not acknowledged.",
+    "output_end": "O: the end of the output log.",
+    "view_next": "First output offset not applied.",
+}
+_DISTANCES = {
+    "stage": "Who is not there yet.",
+    "partition": "Of the source.",
+    "by": "Offsets or rows; negative when it went past.",
+    "says": "The same in words.",
+}
+_DIFFERENCES = {
+    "kind": "balance, alert, status, conflict or rejection.",
+    "item": "Of the stock key.",
+    "location": "Of the stock key.",
+    "day": "UTC day of a balance or an alert.",
+    "expected": "What the oracle says.",
+    "found": "What readers see, or what is stored.",
+    "partition": "Of the source.",
+    "offset": "Of a rejection.",
+}
+_REJECTIONS = {
+    "partition": "Of the source.",
+    "offset": "Where the record lies.",
+    "code": "The first rule that it breaks.",
+}
+_CONFLICTS = {
+    "item": "Of the stock key.",
+    "location": "Of the stock key.",
+    "txn_id": "The transaction.",
+    "revision": "The number under which it says two things.",
+}
+_NOT_COMPARED = {
+    "what": "What the verdict says nothing about.",
+    "item": "Of the stock key, where it is about one.",
+    "location": "Of the stock key, where it is about one.",
+}
+
+
+def reported(report: Report) -> dg.AssetCheckResult:
+    """Show a report."""
+    return _result(report.status, _sentence(report), _tables(report), passed=report.accepted)
+
+
+def failed(error: str) -> dg.AssetCheckResult:
+    """Show why there is no report."""
+    sentence = f"There is no verdict. {cell(error)}"
+    return _result(Status.ERROR, sentence, _tables(None), passed=False)
+
+
+def not_of_this_namespace(missing: str) -> dg.AssetCheckResult:
+    """Pass a unit that its namespace does not have."""
+    return _result(Status.PASS, f"{missing} Nothing was compared.", _tables(None), passed=True)
+
+
+def without_unit() -> dg.AssetCheckResult:
+    """Say that a run named no unit, which "Execute all" in the UI does."""
+    sentence = (
+        "This run names no unit, so nothing was compared. Materialize a unit, or start the job"
+        " verify with the tag dagster/partition, such as main|p0."
+    )
+    return _result(Status.INCOMPLETE, sentence, _tables(None), passed=False)
+
+
+def _result(status: Status, sentence: str, tables: Tables, *, passed: bool) -> dg.AssetCheckResult:
+    severity = dg.AssetCheckSeverity.ERROR if status in _RED else dg.AssetCheckSeverity.WARN
+    return dg.AssetCheckResult(
+        passed=passed,
+        severity=severity,
+        description=f"{status}: {sentence}",
+        metadata={"status": str(status), "accepted": passed, **tables},
+    )
+
+
+def _tables(report: Report | None) -> Tables:
+    empty: list[dict[str, str | int]] = []
+    if report is None:
+        not_compared: Sequence[Mapping[str, str | int]] = [
+            {"what": "anything", "item": "", "location": ""}
+        ]
+        return {
+            "boundary": table(_BOUNDARY, empty),
+            "distance": table(_DISTANCES, empty),
+            "differing_rows": 0,
+            "differences": table(_DIFFERENCES, empty),
+            "rejected_records": 0,
+            "rejections": table(_REJECTIONS, empty),
+            "conflicting_revisions": 0,
+            "conflicts": table(_CONFLICTS, empty),
+            "not_compared": table(_NOT_COMPARED, not_compared),
+        }
+    return {
+        "boundary": table(
+            _BOUNDARY, [each.model_dump() for each in report.boundary], integers=_BOUNDARY
+        ),
+        "distance": table(
+            _DISTANCES,
+            [
+                {
+                    "stage": each.stage,
+                    "partition": "" if each.partition is None else str(each.partition),
+                    "by": "" if each.by is None else str(each.by),
+                    "says": cell(each.says),
+                }
+                for each in report.distance[:SHOWN_ROWS]
+            ],
+        ),
+        "differing_rows": len(report.differences),
+        "differences": table(
+            _DIFFERENCES, [_difference(each) for each in report.differences[:SHOWN_ROWS]]
+        ),
+        "rejected_records": len(report.rejections),
+        "rejections": table(
+            _REJECTIONS,
+            [
+                {"partition": each.partition, "offset": each.offset, "code": str(each.code)}
+                for each in report.rejections[:SHOWN_ROWS]
+            ],
+        ),
+        "conflicting_revisions": len(report.conflicts),
+        "conflicts": table(
+            _CONFLICTS,
+            [
+                {
+                    **_stock_key(each.stock_key),
+                    "txn_id": cell(each.txn_id),
+                    "revision": str(each.revision),
+                }
+                for each in report.conflicts[:SHOWN_ROWS]
+            ],
+        ),
+        "not_compared": table(
+            _NOT_COMPARED,
+            [
+                {"what": each.what, **_stock_key(each.stock_key)}
+                for each in report.not_compared[:SHOWN_ROWS]
+            ],
+        ),
+    }
+
+
+def _stock_key(key: Key | None) -> dict[str, str]:
+    if key is None:
+        return {"item": "", "location": ""}
+    return {"item": cell(key.item), "location": cell(key.location)}
+
+
+def _difference(difference: Difference) -> dict[str, str]:
+    def told(value: object) -> str:
+        return "nothing" if value is None else cell(str(value))
+
+    return {
+        "kind": str(difference.kind),
+        "item": cell(difference.item or ""),
+        "location": cell(difference.location or ""),
+        "day": difference.day or "",
+        "expected": told(difference.expected),
+        "found": told(difference.found),
+        "partition": str(difference.partition),
+        "offset": "" if difference.offset is None else str(difference.offset),
+    }
+
+
+def _sentence(report: Report) -> str:
+    match report.status:
+        case Status.ERROR:
+            return f"There is no verdict. {_named([cell(each) for each in report.errors])}."
+        case Status.INCOMPLETE:
+            return f"{_named([cell(each.says) for each in report.distance])}."
+        case Status.BLOCKED:
+            blocked = [
+                f"{cell(each.stock_key.item)} at {cell(each.stock_key.location)}"
+                for each in report.not_compared
+                if each.stock_key is not None
+            ]
+            elsewhere = _differing(report) if report.differences else "All other rows agree"
+            return f"Authority is in conflict for {_named(blocked)}. {elsewhere}. {_at(report)}"
+        case Status.DRIFT:
+            return f"{_differing(report)}. {_at(report)}"
+        case Status.PASS_WITH_EXCLUSIONS:
+            consent = "as accepted" if report.accepted else "which nobody has accepted"
+            return f"All rows agree, beside {_excluded(report)}, {consent}. {_at(report)}"
+        case Status.PASS:
+            return f"All rows agree. {_at(report)}"
+
+
+def _differing(report: Report) -> str:
+    rows = [_row_text(each) for each in report.differences[:NAMED]]
+    count = len(report.differences)
+    return f"{count} {'row differs' if count == 1 else 'rows differ'}: {_named(rows, count)}"
+
+
+def _row_text(difference: Difference) -> str:
+    row = _difference(difference)
+    place = (
+        f"{row['item']} at {row['location']}"
+        if difference.item is not None
+        else f"partition {row['partition']}, offset {row['offset']}"
+    )
+    on = f" on {row['day']}" if row["day"] else ""
+    return f"{row['kind']} of {place}{on}, expected {row['expected']}, found {row['found']}"
+
+
+def _excluded(report: Report) -> str:
+    parts = []
+    if report.rejections:
+        parts.append(_count(len(report.rejections), "rejected record"))
+    if report.conflicts:
+        parts.append(_count(len(report.conflicts), "conflicting revision"))
+    return " and ".join(parts)
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number} {thing}{'' if number == 1 else 's'}"
+
+
+def _at(report: Report) -> str:
+    places = [
+        f"source offset {each.source_end} and output offset {each.output_end}"
+        for each in report.boundary
+    ]
+    never = "; ".join(each.what for each in report.not_compared if each.stock_key is None)
+    return f"Judged at {_named(places)}. Not compared: {never}."
+
+
+def _named(texts: Sequence[str], count: int | None = None) -> str:
+    """Name the first few and count the rest."""
+    kept = texts[:NAMED]
+    more = (len(texts) if count is None else count) - len(kept)
+    return "; ".join([*kept, *([f"and {more} more"] if more > 0 else [])])

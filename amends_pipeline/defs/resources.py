@@ -1,0 +1,54 @@
+"""The way from an asset to the ledger."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import dagster as dg
+from pydantic import Field
+
+from amends_pipeline.ports import Ledger
+from amends_pipeline.store.server import connect_info
+
+
+class LedgerResource(dg.ConfigurableResource):  # type: ignore[type-arg] # it hands out itself
+    """The ledger on the server that the environment names, opened when an asset asks for it.
+
+    Nothing in the configuration is secret: the address and the password of a server stay in the
+    environment, where `store.server` reads them.
+    """
+
+    home: str | None = Field(
+        default=None,
+        description="Folder of the private server. By default AMENDS_HOME, else .amends.",
+    )
+    database: str | None = Field(
+        default=None,
+        description="Database of the ledgers. By default amends, or the one that the URL names.",
+    )
+
+    @contextmanager
+    def open(self) -> Iterator[Ledger]:
+        """Open the ledger for a block. Raises DatabaseUnavailable, SchemaTooNew."""
+        from amends_pipeline.assembly import open_ledger  # noqa: PLC0415
+
+        home = None if self.home is None else Path(self.home)
+        with (
+            connect_info(home, database=self.database) as server,
+            open_ledger(server.ledger_url) as ledger,
+        ):
+            yield ledger
+
+
+def resource_over(ledger: Ledger) -> LedgerResource:
+    """Make the resource of a ledger that is open already: the demo's, or one in memory."""
+
+    class OpenLedger(LedgerResource):
+        """Hands out that ledger, again and again."""
+
+        @contextmanager
+        def open(self) -> Iterator[Ledger]:
+            """Hand it out for a block, and leave it open."""
+            yield ledger
+
+    return OpenLedger()

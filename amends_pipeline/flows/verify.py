@@ -1,0 +1,182 @@
+"""Verify: read one consistent snapshot, ask the oracle, compare, report."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+
+from amends_pipeline.inventory import oracle
+from amends_pipeline.inventory.compare import Found, FoundConflict, found_rows
+from amends_pipeline.inventory.config import NamespaceConfig
+from amends_pipeline.inventory.verify import (
+    Manifest,
+    PartitionBoundary,
+    PartitionStanding,
+    Report,
+    Standing,
+    distances,
+    judge,
+    oracle_can_read,
+)
+from amends_pipeline.kernel.errors import InputError
+from amends_pipeline.ports import LedgerStore, Snapshot
+
+WAIT_SECONDS = 10.0
+"""How long a stand-alone verification waits for relay and view."""
+_POLL_SECONDS = 0.1
+
+
+def verify(  # noqa: PLR0913 - what is judged, where, and how patiently
+    store: LedgerStore,
+    namespace: str,
+    *,
+    partitions: Sequence[int] | None = None,
+    until: Mapping[int, int] | None = None,
+    manifest: Manifest | None = None,
+    wait_seconds: float = WAIT_SECONDS,
+    progress: Callable[[int, int], None] | None = None,
+) -> Report:
+    """Judge a namespace, or only some of its partitions with their keys.
+
+    `until` is the boundary H that a run captured, by partition. Without it the verification stands
+    alone: it takes the source ends of its snapshot, and waits up to `wait_seconds` until nothing is
+    pending and the views have what is published. A view that stopped is not waited for.
+
+    `progress` is told how many source offsets of how many the oracle has read. An oracle that fails
+    makes an ERROR report; what the store raises passes, UnknownNamespace among it. Raises
+    InputError for a partition that the namespace does not have.
+    """
+    deadline = time.monotonic() + (wait_seconds if until is None else 0)
+    while True:
+        with store.snapshot(namespace) as snapshot:
+            config = snapshot.config()
+            chosen = _chosen(config, partitions)
+            standing = _standing(snapshot, chosen, until)
+            if not _in_motion(standing) or time.monotonic() >= deadline:
+                if manifest is not None and partitions is not None:
+                    manifest = manifest.within(config, chosen)
+                return _judged(snapshot, config, standing, manifest, progress)
+        time.sleep(_POLL_SECONDS)
+
+
+def _chosen(config: NamespaceConfig, partitions: Sequence[int] | None) -> Sequence[int]:
+    if partitions is None:
+        return range(config.partitions)
+    for partition in partitions:
+        if not 0 <= partition < config.partitions:
+            raise InputError(
+                f"namespace {config.namespace}",
+                expected=f"a partition from 0 to {config.partitions - 1}",
+                found=str(partition),
+            )
+    return sorted(set(partitions))
+
+
+def _standing(
+    snapshot: Snapshot, partitions: Sequence[int], until: Mapping[int, int] | None
+) -> Standing:
+    info = snapshot.info()
+    extents = snapshot.source_extents()
+    output_ends = snapshot.output_ends()
+    stages = snapshot.progress()
+    standings = []
+    for partition in partitions:
+        extent, progress = extents[partition], stages[partition]
+        boundary = PartitionBoundary(
+            partition=partition,
+            source_end=extent.end if until is None else until.get(partition, extent.end),
+            worker_next=progress.next_offset,
+            pending=progress.pending,
+            output_end=output_ends[partition],
+            view_next=progress.view_next,
+        )
+        standings.append(
+            PartitionStanding(
+                boundary,
+                first_offset=info.first_offsets[partition],
+                retained_start=extent.start,
+                retained_end=extent.end,
+                view_stop=progress.view_stop,
+            )
+        )
+    return Standing(
+        standings,
+        provisioned_digest=info.digest,
+        digest=snapshot.config().digest,
+        bound_incarnation=info.incarnation,
+        incarnation=snapshot.source_incarnation(),
+    )
+
+
+def _in_motion(standing: Standing) -> bool:
+    """Tell whether what the worker has committed may still be on its way to readers."""
+    return not standing.stops and any(
+        each.boundary.pending or each.boundary.view_next < each.boundary.output_end
+        for each in standing.partitions
+    )
+
+
+def _judged(
+    snapshot: Snapshot,
+    config: NamespaceConfig,
+    standing: Standing,
+    manifest: Manifest | None,
+    progress: Callable[[int, int], None] | None,
+) -> Report:
+    distance = distances(standing)
+    expected, found, errors = None, None, []
+    if oracle_can_read(distance):
+        try:
+            expected = oracle.compute(config, _histories(snapshot, standing, progress))
+        except oracle.OracleError as failure:
+            errors.append(str(failure))
+    if expected is not None and not distance and not standing.stops:
+        partitions = {each.boundary.partition for each in standing.partitions}
+        found = _found(snapshot, config, partitions)
+    return judge(config, standing, expected=expected, found=found, errors=errors, manifest=manifest)
+
+
+def _histories(
+    snapshot: Snapshot, standing: Standing, progress: Callable[[int, int], None] | None
+) -> Iterator[oracle.History]:
+    spans = {
+        each.boundary.partition: (each.first_offset, each.boundary.source_end)
+        for each in standing.partitions
+    }
+    total = sum(max(end - start, 0) for start, end in spans.values())
+    passed = 0
+
+    def batches(partition: int, start: int, end: int) -> Iterator[oracle.RawBatch]:
+        nonlocal passed
+        for records in snapshot.records(partition, start, end) if start < end else ():
+            yield oracle.RawBatch(records.offsets, records.keys, records.values)
+            passed += records.until - records.start
+            if progress is not None:
+                progress(passed, total)
+
+    for partition, (start, end) in spans.items():
+        set_asides = frozenset(each.offset for each in snapshot.set_asides(partition))
+        yield oracle.History(partition, batches(partition, start, end), set_asides)
+
+
+def _found(snapshot: Snapshot, config: NamespaceConfig, partitions: Collection[int]) -> Found:
+    home = [key.partition in partitions for key in config.keys]
+    return found_rows(
+        (envelope for envelope in snapshot.visible() if home[envelope.key]),
+        [
+            oracle.Rejected(
+                each.partition,
+                each.rejection.offset,
+                str(each.rejection.code),
+                each.rejection.raw_key,
+                each.rejection.value,
+            )
+            for each in snapshot.quarantine()
+            if each.partition in partitions
+        ],
+        [
+            FoundConflict(*each)
+            for each in snapshot.conflicts()
+            if config.partition_of((each.item, each.location)) in partitions
+        ],
+    )

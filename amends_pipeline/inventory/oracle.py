@@ -1,0 +1,399 @@
+"""The same facts the slow way: the whole history at once, in another engine.
+
+The oracle reads raw source records, the declared set-asides and the configuration, and nothing
+else. It knows no slice, no earlier result and no version. With the path that it judges it shares
+what a configuration means and how bytes decode (`config`, `revision`, the kernel). Rejection codes,
+authority, days, closes and crossings are decided again here, in SQL. A test and an import contract
+hold that boundary.
+
+How numbers stay exact: columns go in as arrays of 64-bit integers, sums of them are DuckDB's
+128-bit integers, and what comes out was cast back to 64 bits and is checked to be so, because
+DuckDB hands 128-bit integers to numpy as floats. Instants are day numbers and nanoseconds; no
+column has a time type, so that no session zone decides a day. Texts compare by their UTF-8 bytes.
+
+The result is about the end of the history only. A key whose authority is in conflict has its status
+and reasons and no rows: which rows it froze with depends on the order of arrival, and nothing tells
+whether they were right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+import duckdb
+import numpy as np
+import numpy.typing as npt
+
+from amends_pipeline.inventory.config import NamespaceConfig
+from amends_pipeline.inventory.revision import Revision, decode_batch
+from amends_pipeline.kernel.display import shown
+from amends_pipeline.kernel.errors import OperationError
+from amends_pipeline.kernel.instants import MAX_DAY, MIN_DAY, day_text
+from amends_pipeline.kernel.integers import MAX_INT64, MIN_INT64
+
+IntegerColumn = npt.NDArray[np.int64]
+Reasons = tuple[tuple[str, int], ...]
+"""Conflicts at highest revisions, (txn_id, revision), by the bytes of txn_id, then revision."""
+
+_CHUNK = 65_536  # records that go into the engine together; bounds what is held of raw values
+
+_TEXTS = ("txn_id", "kind", "item", "location")
+_INTEGERS = ("revision", "valid_day", "valid_nanosecond", "qty")
+_UNDECODED = Revision("", 0, "", "", "", 0, 0, 0)
+
+_SETTINGS: dict[str, str | bool | int | float | list[str]] = {
+    # Nothing outside the process is read or written, the folder for overflowing memory included.
+    "enable_external_access": False,
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+    "python_enable_replacements": False,
+    "temp_directory": "",
+}
+
+_TABLES = """
+CREATE TABLE configured (
+    key BIGINT, item VARCHAR, location VARCHAR, opening BIGINT, threshold BIGINT, partition BIGINT
+);
+CREATE TABLE expected_keys (key BIGINT, raw_key BLOB);
+CREATE TABLE found_keys (position BIGINT, raw_key BLOB);
+CREATE TABLE accepted (
+    key BIGINT, txn_id VARCHAR, revision BIGINT, kind ENUM ('NEW', 'AMEND', 'CANCEL'),
+    day BIGINT, nanosecond BIGINT, qty BIGINT
+)
+"""
+
+# The order of the conditions is the contract's.
+_CLASSIFY = """
+CREATE OR REPLACE TEMP TABLE classified AS
+SELECT chunk.*, configured.key, CASE
+    WHEN chunk.set_aside THEN 'SET_ASIDE'
+    WHEN NOT chunk.decoded THEN 'MALFORMED'
+    WHEN chunk.txn_id = '' OR chunk.item = '' OR chunk.location = '' THEN 'IDENTITY'
+    WHEN chunk.revision < 1 THEN 'REVISION'
+    WHEN chunk.kind NOT IN ('NEW', 'AMEND', 'CANCEL') THEN 'KIND'
+    WHEN chunk.kind = 'CANCEL' AND chunk.qty <> 0 THEN 'CANCEL_QUANTITY'
+    WHEN chunk.valid_day NOT BETWEEN $first_day AND $last_day THEN 'VALID_TIME'
+    WHEN chunk.valid_day < $origin_day THEN 'VALID_TIME'
+    WHEN chunk.valid_day = $origin_day
+        AND chunk.valid_nanosecond < $origin_nanosecond THEN 'VALID_TIME'
+    WHEN configured.key IS NULL THEN 'UNKNOWN_KEY'
+    WHEN found_keys.raw_key <> expected_keys.raw_key THEN 'KEY_MISMATCH'
+    WHEN configured.partition <> $partition THEN 'ROUTING'
+END AS code
+FROM chunk
+LEFT JOIN configured USING (item, location)
+LEFT JOIN expected_keys USING (key)
+LEFT JOIN found_keys USING (position)
+"""
+_ACCEPT = """
+INSERT INTO accepted
+SELECT key, txn_id, revision, kind, valid_day, valid_nanosecond, qty
+FROM classified WHERE code IS NULL
+"""
+_REJECTED = "SELECT position, code FROM classified WHERE code IS NOT NULL ORDER BY position"
+
+# Tuples are all equal exactly when each of their members is.
+_REVISIONS = """
+CREATE TABLE revisions AS
+SELECT key, txn_id, revision,
+    any_value(kind) AS kind, any_value(day) AS day, any_value(qty) AS qty,
+    min(kind) <> max(kind) OR min(day) <> max(day)
+        OR min(nanosecond) <> max(nanosecond) OR min(qty) <> max(qty) AS in_conflict
+FROM accepted
+GROUP BY key, txn_id, revision
+"""
+_AUTHORITIES = """
+CREATE TABLE authorities AS
+SELECT key, txn_id, max(revision) AS revision,
+    arg_max(kind, revision) AS kind, arg_max(day, revision) AS day,
+    arg_max(qty, revision) AS qty, arg_max(in_conflict, revision) AS in_conflict
+FROM revisions
+GROUP BY key, txn_id
+"""
+_CLOSES = """
+CREATE TABLE closes AS
+WITH totals AS (
+    SELECT key, day, sum(qty) AS total
+    FROM authorities
+    WHERE kind <> 'CANCEL' AND key NOT IN (SELECT key FROM authorities WHERE in_conflict)
+    GROUP BY key, day
+)
+SELECT key, day, threshold, opening, opening::HUGEINT
+    + sum(total) OVER (PARTITION BY key ORDER BY day ROWS UNBOUNDED PRECEDING) AS close
+FROM totals JOIN configured USING (key)
+"""
+_EXCESS = """
+SELECT key, day, close FROM closes
+WHERE close NOT BETWEEN $lowest AND $highest
+ORDER BY key, day LIMIT 1
+"""
+_BALANCES = "SELECT key, day, close::BIGINT AS close FROM closes ORDER BY key, day"
+_ALERTS = """
+SELECT key, day, close::BIGINT AS close FROM (
+    SELECT key, day, threshold, close,
+        lag(close, 1, opening::HUGEINT) OVER (PARTITION BY key ORDER BY day) AS before
+    FROM closes
+)
+WHERE before >= threshold AND close < threshold
+ORDER BY key, day
+"""
+_TOUCHED = "SELECT DISTINCT key FROM authorities ORDER BY key"
+_REASONS = """
+SELECT key, txn_id, revision FROM authorities WHERE in_conflict ORDER BY key, txn_id
+"""
+_CONFLICTS = """
+SELECT key, txn_id, revision FROM revisions WHERE in_conflict ORDER BY key, txn_id, revision
+"""
+
+
+class OracleError(OperationError):
+    """The oracle has no answer for this history."""
+
+
+class RawBatch(NamedTuple):
+    """Source records in offset order, as they were delivered."""
+
+    offsets: Sequence[int]
+    raw_keys: Sequence[bytes | None]
+    """Transport keys, None where the transport has none."""
+    values: Sequence[bytes]
+
+
+class History(NamedTuple):
+    """What the oracle is given of one partition."""
+
+    partition: int
+    batches: Iterable[RawBatch]
+    set_asides: frozenset[int]
+    """Offsets declared not to be part of the input."""
+
+
+@dataclass(frozen=True, slots=True)
+class DayRows:
+    """Facts by key and day, as columns of equal length."""
+
+    keys: IntegerColumn
+    """Key numbers of the configuration."""
+    days: IntegerColumn
+    """Days since 1970-01-01."""
+    closes: IntegerColumn
+
+    def rows(self) -> Iterator[tuple[int, int, int]]:
+        """Each (key number, day, close), as Python integers."""
+        return zip(self.keys.tolist(), self.days.tolist(), self.closes.tolist(), strict=True)
+
+
+class Rejected(NamedTuple):
+    """A record that must stand in quarantine, byte for byte."""
+
+    partition: int
+    offset: int
+    code: str
+    raw_key: bytes | None
+    value: bytes
+
+
+class Conflict(NamedTuple):
+    """A revision that says two things."""
+
+    key: int
+    txn_id: str
+    revision: int
+
+
+@dataclass(frozen=True, slots=True)
+class OracleResult:
+    """What must be true after the whole history. Keys are key numbers; all rows are in order."""
+
+    balances: DayRows
+    """Of keys that are not blocked, as the alerts are."""
+    alerts: DayRows
+    statuses: Mapping[int, Reasons]
+    """Of the keys that an accepted record touched, in order; no reasons means READY."""
+    rejections: Sequence[Rejected]
+    """In the order of the histories, then of offsets."""
+    conflicts: Sequence[Conflict]
+    """All of them, superseded ones too, by key, bytes of txn_id, and revision."""
+
+    def blocked(self) -> list[int]:
+        """The numbers of the keys that have no rows because they are BLOCKED."""
+        return [key for key, reasons in self.statuses.items() if reasons]
+
+
+def compute(config: NamespaceConfig, histories: Iterable[History]) -> OracleResult:
+    """Compute what readers must see once all records of `histories` are processed.
+
+    Raises `OracleError` when a close of a READY key does not fit a signed 64-bit integer, when the
+    offsets of a partition do not grow, or when the engine gives up. What reading a history raises
+    passes.
+    """
+    try:
+        with duckdb.connect(config=_SETTINGS) as engine:
+            _load_keys(engine, config)
+            rejections = [
+                rejected for history in histories for rejected in _load(engine, config, history)
+            ]
+            return _result(engine, config, rejections)
+    except duckdb.Error as error:
+        raise OracleError(
+            "oracle", expected="an answer of DuckDB", found=shown(str(error))
+        ) from error
+
+
+def _load_keys(engine: duckdb.DuckDBPyConnection, config: NamespaceConfig) -> None:
+    engine.execute(_TABLES)
+    stock_keys, openings, thresholds, partitions = zip(*config.keys, strict=True)
+    items, locations = zip(*stock_keys, strict=True)
+    columns = {
+        "key": np.arange(len(config.keys), dtype=np.int64),
+        "item": _column(items, np.object_),
+        "location": _column(locations, np.object_),
+        "opening": _column(openings, np.int64),
+        "threshold": _column(thresholds, np.int64),
+        "partition": _column(partitions, np.int64),
+    }
+    _insert(engine, "configured", columns)
+
+
+def _load(
+    engine: duckdb.DuckDBPyConnection, config: NamespaceConfig, history: History
+) -> Iterator[Rejected]:
+    """Put the accepted records of a partition into the engine; yield the others."""
+    parameters = {
+        "first_day": MIN_DAY,
+        "last_day": MAX_DAY,
+        "origin_day": config.origin.day,
+        "origin_nanosecond": config.origin.nanosecond,
+        "partition": history.partition,
+    }
+    for chunk in _chunks(history):
+        offsets, raw_keys, values = chunk
+        _load_raw_keys(engine, config, raw_keys)
+        engine.register("chunk", _columns(chunk, history.set_asides))
+        engine.execute(_CLASSIFY, parameters)
+        engine.unregister("chunk")
+        engine.execute(_ACCEPT)
+        for position, code in engine.execute(_REJECTED).fetchall():
+            yield Rejected(
+                history.partition, offsets[position], code, raw_keys[position], values[position]
+            )
+
+
+def _chunks(history: History) -> Iterator[RawBatch]:
+    """Join batches to a size that is worth a query; refuse offsets that do not grow."""
+    offsets: list[int] = []
+    raw_keys: list[bytes | None] = []
+    values: list[bytes] = []
+    last = -1
+    for batch in history.batches:
+        steps = np.diff(_column([last, *batch.offsets], np.int64))
+        if (steps <= 0).any():
+            found = f"{batch.offsets[int(np.argmax(steps <= 0))]} out of order"
+            where = f"oracle, partition {history.partition}"
+            raise OracleError(where, expected="offsets that grow", found=found)
+        last = batch.offsets[-1] if batch.offsets else last
+        offsets += batch.offsets
+        raw_keys += batch.raw_keys
+        values += batch.values
+        if len(offsets) >= _CHUNK:
+            yield RawBatch(offsets, raw_keys, values)
+            offsets, raw_keys, values = [], [], []
+    if offsets:
+        yield RawBatch(offsets, raw_keys, values)
+
+
+def _columns(chunk: RawBatch, set_asides: frozenset[int]) -> dict[str, npt.NDArray[Any]]:
+    """One column a member, and no missing value in any: it would cost exactness."""
+    decoded = decode_batch(chunk.values)
+    revisions = [each or _UNDECODED for each in decoded]
+    count = len(decoded)
+    columns: dict[str, npt.NDArray[Any]] = {
+        "position": np.arange(count, dtype=np.int64),
+        "set_aside": np.isin(_column(chunk.offsets, np.int64), _column([*set_asides], np.int64)),
+        "decoded": np.fromiter((each is not None for each in decoded), np.bool_, count),
+    }
+    for members, kind in ((_TEXTS, np.object_), (_INTEGERS, np.int64)):
+        for member in members:
+            columns[member] = np.fromiter(map(attrgetter(member), revisions), kind, count)
+    return columns
+
+
+def _load_raw_keys(
+    engine: duckdb.DuckDBPyConnection, config: NamespaceConfig, raw_keys: Sequence[bytes | None]
+) -> None:
+    """Load the transport keys that a chunk has, and once those that it should have."""
+    engine.execute("DELETE FROM found_keys")
+    positions = [at for at, raw_key in enumerate(raw_keys) if raw_key is not None]
+    if not positions:
+        return
+    found = [raw_key for raw_key in raw_keys if raw_key is not None]
+    columns = {"position": _column(positions, np.int64), "raw_key": _column(found, np.object_)}
+    _insert(engine, "found_keys", columns)
+    if not engine.execute("FROM expected_keys LIMIT 1").fetchall():
+        encoded = [key.stock_key.encoded.encode() for key in config.keys]
+        columns = {
+            "key": np.arange(len(encoded), dtype=np.int64),
+            "raw_key": _column(encoded, np.object_),
+        }
+        _insert(engine, "expected_keys", columns)
+
+
+def _insert(
+    engine: duckdb.DuckDBPyConnection, table: str, columns: Mapping[str, npt.NDArray[Any]]
+) -> None:
+    engine.register("chunk", columns)
+    engine.execute(f"INSERT INTO {table} BY NAME SELECT * FROM chunk")  # noqa: S608 - our own names
+    engine.unregister("chunk")
+
+
+def _column(values: Sequence[object], kind: type[np.int64 | np.object_]) -> npt.NDArray[Any]:
+    return np.fromiter(values, kind, len(values))
+
+
+def _result(
+    engine: duckdb.DuckDBPyConnection, config: NamespaceConfig, rejections: list[Rejected]
+) -> OracleResult:
+    for statement in (_REVISIONS, _AUTHORITIES, _CLOSES):
+        engine.execute(statement)
+    _refuse_excess(engine, config)
+    reasons: dict[int, list[tuple[str, int]]] = {}
+    for key, txn_id, revision in engine.execute(_REASONS).fetchall():
+        reasons.setdefault(key, []).append((txn_id, revision))
+    return OracleResult(
+        balances=_day_rows(engine, _BALANCES),
+        alerts=_day_rows(engine, _ALERTS),
+        statuses={
+            key: tuple(reasons.get(key, ())) for (key,) in engine.execute(_TOUCHED).fetchall()
+        },
+        rejections=rejections,
+        conflicts=[Conflict(*row) for row in engine.execute(_CONFLICTS).fetchall()],
+    )
+
+
+def _refuse_excess(engine: duckdb.DuckDBPyConnection, config: NamespaceConfig) -> None:
+    bounds = {"lowest": MIN_INT64, "highest": MAX_INT64}
+    for key, day, close in engine.execute(_EXCESS, bounds).fetchall():
+        item, location = config.keys[key].stock_key
+        raise OracleError(
+            f"oracle, item {shown(item)} at location {shown(location)} on {day_text(day)}",
+            expected="a close that fits a signed 64-bit integer",
+            found=str(close),
+        )
+
+
+def _day_rows(engine: duckdb.DuckDBPyConnection, query: str) -> DayRows:
+    columns = engine.execute(query).fetchnumpy()
+    return DayRows(*(_exact(columns, name) for name in ("key", "day", "close")))
+
+
+def _exact(columns: Mapping[str, object], name: str) -> IntegerColumn:
+    column = columns[name]
+    if isinstance(column, np.ma.MaskedArray) or not (
+        isinstance(column, np.ndarray) and column.dtype == np.int64
+    ):
+        found = f"{name} as {getattr(column, 'dtype', type(column))}"
+        raise OracleError("oracle", expected="columns of 64-bit integers", found=found)
+    return column

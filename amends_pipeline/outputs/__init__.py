@@ -1,0 +1,1 @@
+"""Output logs behind the port: PostgreSQL tables and memory."""

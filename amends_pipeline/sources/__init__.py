@@ -1,0 +1,1 @@
+"""Source logs behind the port: PostgreSQL tables and memory."""

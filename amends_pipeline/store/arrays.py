@@ -1,0 +1,158 @@
+"""PostgreSQL arrays of one dimension in binary format, written ten times faster than one by one.
+
+A statement takes whole columns as parameters: `unnest(%s::int4[], ...)`. The functions here turn a
+column into the bytes of such a parameter, which psycopg then passes on as they are. Arrays that
+come back need nothing: psycopg's own loader is fast.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
+from typing import Any, ClassVar, Final
+
+import numpy as np
+from psycopg import pq
+from psycopg.abc import AdaptContext, Buffer
+from psycopg.adapt import Dumper
+
+from amends_pipeline.kernel.display import shown
+from amends_pipeline.kernel.errors import CounterExhausted
+
+_FEW: Final = 24
+"""Up to that many integers, numpy's fixed cost is higher than theirs."""
+
+_header = struct.Struct(">iiIii").pack
+_length = struct.Struct(">i").pack
+_NULL: Final = _length(-1)
+
+
+class Array(bytes):
+    """The binary form of an array, ready to be sent."""
+
+    array_oid: ClassVar[int]
+
+
+class Bools(Array):
+    """boolean[]."""
+
+    array_oid = 1000
+
+
+class Int2s(Array):
+    """int2[]."""
+
+    array_oid = 1005
+
+
+class Int4s(Array):
+    """int4[]."""
+
+    array_oid = 1007
+
+
+class Int8s(Array):
+    """int8[]."""
+
+    array_oid = 1016
+
+
+class Texts(Array):
+    """text[]."""
+
+    array_oid = 1009
+
+
+class Blobs(Array):
+    """bytea[]."""
+
+    array_oid = 1001
+
+
+def bools(values: Sequence[bool]) -> Bools:
+    """Write booleans."""
+    return Bools(_numbers(values, 16, 1, ">i?", ">u1"))
+
+
+def int2s(values: Sequence[int]) -> Int2s:
+    """Write integers of 16 bits. Raises CounterExhausted when one does not fit."""
+    return Int2s(_numbers(values, 21, 2, ">ih", ">i2"))
+
+
+def int4s(values: Sequence[int]) -> Int4s:
+    """Write integers of 32 bits. Raises CounterExhausted when one does not fit."""
+    return Int4s(_numbers(values, 23, 4, ">ii", ">i4"))
+
+
+def int8s(values: Sequence[int]) -> Int8s:
+    """Write integers of 64 bits. Raises CounterExhausted when one does not fit."""
+    return Int8s(_numbers(values, 20, 8, ">iq", ">i8"))
+
+
+def texts(values: Sequence[str | None]) -> Texts:
+    """Write texts; None is null."""
+    return Texts(_parts(25, [None if each is None else each.encode() for each in values]))
+
+
+def blobs(values: Sequence[bytes | None]) -> Blobs:
+    """Write byte strings; None is null."""
+    return Blobs(_parts(17, values))
+
+
+def too_large(values: Sequence[int], size: int) -> CounterExhausted:
+    """The error for integers of which one does not fit `size` bytes."""
+    return CounterExhausted(
+        "numbers on their way to the database",
+        expected=f"integers of {8 * size} bits",
+        found=f"some from {shown(min(values))} to {shown(max(values))}",
+    )
+
+
+def _numbers(values: Sequence[int], oid: int, size: int, pair: str, kind: str) -> bytes:
+    count = len(values)
+    if not count:
+        return _header(0, 0, oid, 0, 0)[:12]
+    try:
+        if count <= _FEW:
+            pack: Callable[..., bytes] = _pairs[pair].pack
+            body = b"".join([pack(size, value) for value in values])
+        else:
+            column = np.empty(count, dtype=[("size", ">i4"), ("value", kind)])
+            column["size"] = size
+            column["value"] = values
+            body = column.tobytes()
+    except (OverflowError, struct.error):
+        raise too_large(values, size) from None
+    return _header(1, 0, oid, count, 1) + body
+
+
+_pairs = {pair: struct.Struct(pair) for pair in (">i?", ">ih", ">ii", ">iq")}
+
+
+def _parts(oid: int, values: Sequence[bytes | None]) -> bytes:
+    if not values:
+        return _header(0, 0, oid, 0, 0)[:12]
+    if None not in values:
+        whole: Sequence[bytes] = values  # type: ignore[assignment]
+        body = _joined(chain.from_iterable(zip(map(_length, map(len, whole)), whole, strict=True)))
+        return _header(1, 0, oid, len(values), 1) + body
+    parts = (_NULL if each is None else _length(len(each)) + each for each in values)
+    return _header(1, 1, oid, len(values), 1) + _joined(parts)
+
+
+_joined: Callable[[Iterable[bytes]], bytes] = b"".join
+
+
+class _ArrayDumper(Dumper):
+    format = pq.Format.BINARY
+
+    def dump(self, obj: Array) -> Buffer:
+        return obj
+
+
+def register(context: AdaptContext) -> None:
+    """Teach a connection to pass arrays on."""
+    for kind in (Bools, Int2s, Int4s, Int8s, Texts, Blobs):
+        attributes: dict[str, Any] = {"oid": kind.array_oid}
+        context.adapters.register_dumper(kind, type(kind.__name__, (_ArrayDumper,), attributes))

@@ -1,0 +1,117 @@
+"""Rows that are new to a table, written together: a few by one statement, many by COPY.
+
+Both ways take columns. A COPY in binary format is put together from numpy columns, because one
+call per row would cost more than the server's own work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import repeat
+from struct import Struct
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from amends_pipeline.store import arrays
+from amends_pipeline.store.postgres import Connection
+
+COPY_ROWS: Final = 256
+"""From that many rows on COPY is quicker. It cannot be part of a pipeline."""
+_COPY_AT_ONCE: Final = 50_000
+
+_SIGNATURE: Final = b"PGCOPY\n\xff\r\n\x00" + bytes(8)
+_END: Final = b"\xff\xff"
+_length = Struct(">i").pack
+_NULL: Final = _length(-1)
+
+Column = Sequence[Any]
+
+
+class Kind(NamedTuple):
+    """A column's type: its name, how an array of it is written, its numpy type when it has one."""
+
+    name: str
+    array: Callable[[Any], arrays.Array]
+    number: str | None = None
+
+
+BOOL: Final = Kind("boolean", arrays.bools, ">u1")
+INT2: Final = Kind("int2", arrays.int2s, ">i2")
+INT4: Final = Kind("int4", arrays.int4s, ">i4")
+INT8: Final = Kind("int8", arrays.int8s, ">i8")
+TEXT: Final = Kind("text", arrays.texts)
+BLOB: Final = Kind("bytea", arrays.blobs)
+
+
+class Table:
+    """A table and its columns: first numbers, then texts and byte strings, which may be null."""
+
+    def __init__(self, name: str, columns: dict[str, Kind]) -> None:
+        self._kinds = list(columns.values())
+        self._numbers = [kind.number for kind in self._kinds if kind.number is not None]
+        names = ", ".join(columns)
+        types = ", ".join(f"%s::{kind.name}[]" for kind in self._kinds)
+        # Names and types are those of this file's callers, written there as constants.
+        self._insert = f"INSERT INTO {name} ({names}) SELECT * FROM unnest({types})"  # noqa: S608
+        self._copy = f"COPY {name} ({names}) FROM STDIN (FORMAT binary)"
+
+    def insert(self, connection: Connection, columns: Sequence[Column]) -> None:
+        """Write rows given as columns. With `COPY_ROWS` of them, outside a pipeline only."""
+        count = len(columns[0])
+        if not count:
+            return
+        if count < COPY_ROWS:
+            parameters = [
+                kind.array(column) for kind, column in zip(self._kinds, columns, strict=True)
+            ]
+            connection.execute(self._insert, parameters)
+            return
+        with connection.cursor().copy(self._copy) as copy:
+            copy.write(_SIGNATURE)
+            for start in range(0, count, _COPY_AT_ONCE):
+                part = slice(start, start + _COPY_AT_ONCE)
+                copy.write(b"".join(self._rows([column[part] for column in columns])))
+            copy.write(_END)
+
+    def _rows(self, columns: Sequence[Column]) -> Iterator[bytes]:
+        fixed = len(self._numbers)
+        head = _numbers(self._numbers, len(columns), columns[:fixed])
+        tails = [_parts(column) for column in columns[fixed:]]
+        for row in zip(head, *tails, strict=True):
+            yield from row
+
+
+def _numbers(kinds: Sequence[str], width: int, columns: Sequence[Column]) -> Iterator[bytes]:
+    """The beginning of each row: its number of columns, then its numbers with their lengths."""
+    members = [("width", ">i2")]
+    for at, kind in enumerate(kinds):
+        members += [(f"length{at}", ">i4"), (f"value{at}", kind)]
+    count = len(columns[0])
+    rows = np.empty(count, dtype=members)
+    rows["width"] = width
+    for at, column in enumerate(columns):
+        size = rows[f"length{at}"] = rows.dtype[f"value{at}"].itemsize
+        try:
+            rows[f"value{at}"] = column
+        except OverflowError:
+            raise arrays.too_large(column, size) from None
+    packed, size = rows.tobytes(), rows.dtype.itemsize
+    return (packed[at : at + size] for at in range(0, count * size, size))
+
+
+def _parts(column: Column) -> Iterator[bytes]:
+    """The bytes of one text or byte string each, behind its length."""
+    if column and isinstance(column[0], str) and None not in column:
+        encoded = list(map(str.encode, column))
+        return map(bytes.__add__, map(_length, map(len, encoded)), encoded)
+    if not any(column) and all(each is None for each in column):
+        return repeat(_NULL, len(column))
+    return (_part(each) for each in column)
+
+
+def _part(value: str | bytes | None) -> bytes:
+    if value is None:
+        return _NULL
+    raw = value.encode() if isinstance(value, str) else value
+    return _length(len(raw)) + raw

@@ -1,0 +1,220 @@
+"""Evidence: one row per identity in force, one per other accepted record, one per rejected one.
+
+Every accepted record stands in exactly one of `amends.authority` and `amends.observation`. From
+that follows, without a look at the table, which identities of a commit are new to it: those of
+which nothing at an offset before the commit is mentioned.
+
+A transaction id may be as long as a record, an entry of an index may not. A longer one than
+`LONGEST_INDEXED` is represented in the index by its beginning and its hash, which no shorter text
+equals, and stands in full in a column of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from amends_pipeline.inventory.authority import Authority, Candidate, Observation
+from amends_pipeline.inventory.decision import Decision, Identity
+from amends_pipeline.inventory.slice import Rejection
+from amends_pipeline.kernel.canonical import sha256_hex
+from amends_pipeline.ports import Evidence
+from amends_pipeline.store import arrays
+from amends_pipeline.store.bulk import BLOB, BOOL, COPY_ROWS, INT2, INT4, INT8, TEXT, Table
+from amends_pipeline.store.postgres import Connection
+
+LONGEST_INDEXED: Final = 600
+"""Characters, of four bytes at most. PostgreSQL's index entries end at 2,704 bytes."""
+KINDS: Final = ("", "NEW", "AMEND", "CANCEL")
+"""Kinds by the number that stands for them."""
+_KIND_NUMBERS: Final = {kind: number for number, kind in enumerate(KINDS)}
+
+SELECT_AUTHORITIES: Final = """
+SELECT w.position, a.revision, a.kind, a.day, a.nanosecond, a.qty, a.source_offset, a.conflicted
+FROM unnest(%s::int4[], %s::text[]) WITH ORDINALITY AS w (key, txn_id, position)
+JOIN amends.authority a ON a.unit_id = %s AND a.key = w.key AND a.txn_id = w.txn_id COLLATE "C"
+"""
+UPDATE_AUTHORITIES: Final = """
+UPDATE amends.authority a SET revision = w.revision, source_offset = w.source_offset, qty = w.qty,
+    nanosecond = w.nanosecond, day = w.day, kind = w.kind, conflicted = w.conflicted
+FROM unnest(%s::int8[], %s::int8[], %s::int8[], %s::int8[], %s::int4[], %s::int4[], %s::int2[],
+    %s::boolean[], %s::text[])
+    AS w (revision, source_offset, qty, nanosecond, key, day, kind, conflicted, txn_id)
+WHERE a.unit_id = %s AND a.key = w.key AND a.txn_id = w.txn_id COLLATE "C"
+"""
+SELECT_KEY_AUTHORITIES: Final = """
+SELECT coalesce(long_txn_id, txn_id) AS whole_txn_id, revision, kind, day, nanosecond, qty,
+    source_offset, conflicted
+FROM amends.authority WHERE unit_id = %s AND key = %s ORDER BY whole_txn_id COLLATE "C"
+"""
+SELECT_KEY_OBSERVATIONS: Final = """
+SELECT txn_id, source_offset, revision, kind, day, nanosecond, qty
+FROM amends.observation WHERE unit_id = %s AND key = %s ORDER BY source_offset
+"""
+
+_AUTHORITY: Final = {
+    "revision": INT8,
+    "source_offset": INT8,
+    "qty": INT8,
+    "nanosecond": INT8,
+    "unit_id": INT4,
+    "key": INT4,
+    "day": INT4,
+    "kind": INT2,
+    "conflicted": BOOL,
+    "txn_id": TEXT,
+    "long_txn_id": TEXT,
+}
+AUTHORITIES: Final = Table("amends.authority", _AUTHORITY)
+OBSERVATIONS: Final = Table(
+    "amends.observation",
+    {
+        "revision": INT8,
+        "source_offset": INT8,
+        "qty": INT8,
+        "nanosecond": INT8,
+        "unit_id": INT4,
+        "key": INT4,
+        "day": INT4,
+        "kind": INT2,
+        "txn_id": TEXT,
+    },
+)
+QUARANTINE: Final = Table(
+    "amends.quarantine",
+    {"source_offset": INT8, "unit_id": INT4, "code": TEXT, "raw_key": BLOB, "value": BLOB},
+)
+
+
+def indexed(txn_id: str) -> str:
+    """The form of a transaction id that is looked up."""
+    if len(txn_id) <= LONGEST_INDEXED:
+        return txn_id
+    return txn_id[: LONGEST_INDEXED + 1] + sha256_hex(txn_id.encode())
+
+
+# --- reading
+
+
+def load_authorities(
+    connection: Connection, unit_id: int, identities: Iterable[Identity]
+) -> Mapping[Identity, Authority]:
+    """Authorities of those identities that are stored."""
+    asked = list(identities)
+    if not asked:
+        return {}
+    keys = arrays.int4s([key for key, _ in asked])
+    txn_ids = arrays.texts([indexed(txn_id) for _, txn_id in asked])
+    rows = connection.execute(SELECT_AUTHORITIES, (keys, txn_ids, unit_id), binary=True)
+    return {
+        asked[position - 1]: Authority(
+            Candidate(revision, KINDS[kind], day, nanosecond, qty), offset, conflicted
+        )
+        for position, revision, kind, day, nanosecond, qty, offset, conflicted in rows.fetchall()
+    }
+
+
+def load_evidence(connection: Connection, unit_id: int, key: int) -> Evidence:
+    """All accepted records of one key: authorities by transaction id, the others by offset."""
+    authorities = [
+        (txn_id, Authority(Candidate(revision, KINDS[kind], *rest), offset, conflicted))
+        for txn_id, revision, kind, *rest, offset, conflicted in connection.execute(
+            SELECT_KEY_AUTHORITIES, (unit_id, key), binary=True
+        )
+    ]
+    observations = [
+        Observation(key, txn_id, offset, Candidate(revision, KINDS[kind], *rest))
+        for txn_id, offset, revision, kind, *rest in connection.execute(
+            SELECT_KEY_OBSERVATIONS, (unit_id, key), binary=True
+        )
+    ]
+    return Evidence(authorities, observations)
+
+
+# --- writing
+
+
+class EvidenceWrites:
+    """What consecutive decisions add to the evidence of a unit."""
+
+    def __init__(self, decisions: Sequence[Decision]) -> None:
+        start = decisions[0].start
+        self._observations = [seen for each in decisions for seen in each.observations]
+        self._rejections = [entry for each in decisions for entry in each.rejections]
+        known = {(seen.key, seen.txn_id) for seen in self._observations if seen.offset < start}
+        authorities: dict[Identity, Authority] = {}
+        for decision in decisions:
+            authorities |= decision.authorities
+        self._new: list[tuple[Identity, Authority]] = []
+        self._changed: list[tuple[Identity, Authority]] = []
+        for identity, authority in authorities.items():
+            there = authority.offset < start or identity in known
+            (self._changed if there else self._new).append((identity, authority))
+
+    @property
+    def many(self) -> bool:
+        """Whether they are so many that they are copied, which no pipeline can take along."""
+        tables = (self._new, self._observations, self._rejections)
+        return any(len(table) >= COPY_ROWS for table in tables)
+
+    def save(self, connection: Connection, unit_id: int) -> None:
+        """Write everything."""
+        if self._changed:
+            columns = _authority_columns(unit_id, self._changed)
+            # Everything but the unit and the id in full, which are as they were.
+            kinds = [(name, kind) for name, kind in _AUTHORITY.items() if name != "long_txn_id"]
+            parameters = [
+                kind.array(column)
+                for (name, kind), column in zip(kinds, columns, strict=False)
+                if name != "unit_id"
+            ]
+            connection.execute(UPDATE_AUTHORITIES, (*parameters, unit_id))
+        if self._new:
+            AUTHORITIES.insert(connection, _authority_columns(unit_id, self._new))
+        if self._observations:
+            OBSERVATIONS.insert(connection, _observation_columns(unit_id, self._observations))
+        if self._rejections:
+            QUARANTINE.insert(connection, _rejection_columns(unit_id, self._rejections))
+
+
+def _authority_columns(
+    unit_id: int, authorities: Sequence[tuple[Identity, Authority]]
+) -> list[Sequence[Any]]:
+    (keys, txn_ids), (candidates, offsets, conflicted) = (
+        zip(*each, strict=True) for each in zip(*authorities, strict=True)
+    )
+    revisions, kinds, days, nanoseconds, quantities = zip(*candidates, strict=True)
+    return [
+        revisions,
+        offsets,
+        quantities,
+        nanoseconds,
+        [unit_id] * len(authorities),
+        keys,
+        days,
+        [_KIND_NUMBERS[kind] for kind in kinds],
+        conflicted,
+        [indexed(txn_id) for txn_id in txn_ids],
+        [txn_id if len(txn_id) > LONGEST_INDEXED else None for txn_id in txn_ids],
+    ]
+
+
+def _observation_columns(unit_id: int, observations: Sequence[Observation]) -> list[Sequence[Any]]:
+    keys, txn_ids, offsets, candidates = zip(*observations, strict=True)
+    revisions, kinds, days, nanoseconds, quantities = zip(*candidates, strict=True)
+    return [
+        revisions,
+        offsets,
+        quantities,
+        nanoseconds,
+        [unit_id] * len(observations),
+        keys,
+        days,
+        [_KIND_NUMBERS[kind] for kind in kinds],
+        txn_ids,
+    ]
+
+
+def _rejection_columns(unit_id: int, rejections: Sequence[Rejection]) -> list[Sequence[Any]]:
+    offsets, codes, raw_keys, values = zip(*rejections, strict=True)
+    return [offsets, [unit_id] * len(rejections), list(map(str, codes)), raw_keys, values]

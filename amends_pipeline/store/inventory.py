@@ -1,0 +1,313 @@
+"""The ledger store in PostgreSQL: every method of the port, put together from its concerns.
+
+namespaces.py  what was provisioned          ownership.py  locks, epochs, guards
+evidence.py    accepted and rejected records  keys.py      heads and pages of stock keys
+segments.py    envelopes in order             view_rows.py what readers see
+snapshot.py    one moment of a namespace
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import Final
+
+from amends_pipeline.inventory.authority import Authority
+from amends_pipeline.inventory.config import NamespaceConfig
+from amends_pipeline.inventory.decision import Decision, Identity
+from amends_pipeline.inventory.envelope import Envelope, OutputId, joined
+from amends_pipeline.inventory.refold import KeyState
+from amends_pipeline.kernel.display import shown
+from amends_pipeline.kernel.errors import FrontierMoved, InputError, ProtocolStop
+from amends_pipeline.ports import (
+    Evidence,
+    NamespaceInfo,
+    Progress,
+    Role,
+    Segment,
+    SetAside,
+    Snapshot,
+    SourceBinding,
+    Token,
+    Unit,
+)
+from amends_pipeline.store import segments, view_rows
+from amends_pipeline.store.evidence import EvidenceWrites, load_authorities, load_evidence
+from amends_pipeline.store.keys import load_keys, save_keys
+from amends_pipeline.store.namespaces import Namespaces
+from amends_pipeline.store.ownership import CLAIM, LOCK_WORKER, Ownership, expect_at
+from amends_pipeline.store.postgres import Connection, Database
+from amends_pipeline.store.snapshot import PostgresSnapshot, read_set_asides
+
+MOVE_WORKER: Final = """
+UPDATE amends.worker_progress SET next_offset = %s, next_sequence = %s WHERE unit_id = %s
+"""
+MOVE_RELAY: Final = "UPDATE amends.relay_progress SET acknowledged = %s WHERE unit_id = %s"
+MOVE_VIEW: Final = """
+UPDATE amends.view_progress SET view_next = %s, view_stop = %s WHERE unit_id = %s
+"""
+INSERT_OUTBOX: Final = f"""
+INSERT INTO amends.outbox_segment (unit_id, base, count, {segments.COLUMNS})
+VALUES (%s, %s, %s, {segments.PLACES})
+"""  # noqa: S608 - columns of a constant
+SELECT_NEXT_SEQUENCE: Final = "SELECT next_sequence FROM amends.worker_progress WHERE unit_id = %s"
+SELECT_ACKNOWLEDGED: Final = "SELECT acknowledged FROM amends.relay_progress WHERE unit_id = %s"
+# Sequences are consecutive, so a limit of rows is a range of bases.
+SELECT_PENDING: Final = f"""
+SELECT r.acknowledged, base, count, {segments.COLUMNS}
+FROM amends.relay_progress r JOIN amends.outbox_segment s ON s.unit_id = r.unit_id
+    AND s.base < r.acknowledged + %s AND s.base >= coalesce((
+        SELECT max(f.base) FROM amends.outbox_segment f
+        WHERE f.unit_id = r.unit_id AND f.base <= r.acknowledged), 0)
+    AND s.base + s.count > r.acknowledged
+WHERE r.unit_id = %s ORDER BY s.base
+"""  # noqa: S608 - columns of a constant
+SELECT_OUTBOX: Final = f"""
+SELECT base, count, {segments.COLUMNS} FROM amends.outbox_segment
+WHERE unit_id = %s AND base >= %s ORDER BY base LIMIT %s
+"""  # noqa: S608 - columns of a constant
+INSERT_SET_ASIDE: Final = """
+INSERT INTO amends.set_aside (unit_id, source_offset, reason) VALUES (%s, %s, %s)
+"""
+
+SEGMENTS_AT_ONCE: Final = 100
+"""Segments that `outbox` reads at a time."""
+
+
+class PostgresStore:
+    """A `LedgerStore` in schema `amends`. Safe to use from several threads."""
+
+    def __init__(self, database: Database, namespaces: Namespaces) -> None:
+        self._database = database
+        self._namespaces = namespaces
+        self._ownership = Ownership(database, namespaces)
+
+    # Namespaces
+
+    def provision(
+        self,
+        config: NamespaceConfig,
+        incarnation: str,
+        first_offsets: Sequence[int],
+        *,
+        follows: bool,
+    ) -> bool:
+        """Create the namespace, unless it is there."""
+        return self._namespaces.provision(config, incarnation, first_offsets, follows=follows)
+
+    def source_binding(self, source: str) -> SourceBinding | None:
+        """What the namespaces over a source agree on, or None when there is none."""
+        return self._namespaces.binding(source)
+
+    def namespaces(self) -> Sequence[NamespaceInfo]:
+        """All namespaces by name."""
+        return self._namespaces.all()
+
+    def info(self, namespace: str) -> NamespaceInfo:
+        """Return what was provisioned. Raises UnknownNamespace."""
+        return self._namespaces.info(namespace)
+
+    def config(self, namespace: str) -> NamespaceConfig:
+        """Return the configuration. Raises UnknownNamespace."""
+        return self._namespaces.config(namespace)
+
+    # Ownership
+
+    def hold(
+        self,
+        unit: Unit,
+        role: Role,
+        *,
+        holder: str,
+        wait_seconds: float | None = None,
+        waiting: Callable[[str], None] | None = None,
+    ) -> AbstractContextManager[Token]:
+        """Take the lock of unit and role, then the next epoch."""
+        return self._ownership.hold(
+            unit, role, holder=holder, wait_seconds=wait_seconds, waiting=waiting
+        )
+
+    def claim(self, unit: Unit, role: Role, *, holder: str) -> Token:
+        """Take the next epoch without the lock."""
+        return self._ownership.claim(unit, role, holder=holder)
+
+    def progress(self, unit: Unit) -> Progress:
+        """Where the roles of a unit stand."""
+        return self._ownership.progress(unit)
+
+    # Worker
+
+    def set_asides(self, unit: Unit) -> Sequence[SetAside]:
+        """Declared records by offset."""
+        unit_id = self._namespaces.unit_id(unit)
+        with self._database.read() as connection:
+            return read_set_asides(connection, unit_id)
+
+    def set_aside(self, unit: Unit, offset: int, reason: str) -> None:
+        """Declare a record not part of the input, and fence the worker."""
+        unit_id = self._namespaces.unit_id(unit)
+        where = f"record {offset} of {unit}"
+        with self._database.write(LOCK_WORKER, (unit_id,)) as transaction:
+            _, _, next_offset, _ = transaction.first[0]
+            declared = dict(read_set_asides(transaction.connection, unit_id))
+            before = declared.get(offset)
+            if before == reason:
+                return
+            if before is not None:
+                expected = f"the reason that it was set aside for, {shown(before)}"
+                raise InputError(where, expected=expected, found=shown(reason))
+            if offset < next_offset:
+                expected = f"an offset from the frontier {next_offset} on"
+                raise InputError(where, expected=expected, found=str(offset))
+            transaction.execute(INSERT_SET_ASIDE, (unit_id, offset, reason))
+            transaction.execute(CLAIM[Role.WORKER], ("set-aside", unit_id))
+
+    def authorities(
+        self, unit: Unit, identities: Iterable[Identity]
+    ) -> Mapping[Identity, Authority]:
+        """Return what is in force of those identities that were seen before."""
+        unit_id = self._namespaces.unit_id(unit)
+        with self._database.read() as connection:
+            return load_authorities(connection, unit_id, identities)
+
+    def keys(self, unit: Unit, from_days: Mapping[int, int]) -> Mapping[int, KeyState]:
+        """State of each key with at least the rows from its given day on."""
+        unit_id = self._namespaces.unit_id(unit)
+        config = self._namespaces.config(unit.namespace)
+        with self._database.read() as connection:
+            return load_keys(connection, unit_id, config, from_days)
+
+    def commit(self, token: Token, decisions: Sequence[Decision]) -> None:
+        """Install consecutive decisions, all or none."""
+        with self._ownership.owning(token, Role.WORKER) as (transaction, unit_id, frontier):
+            if not decisions:
+                return
+            offset, sequence = _follow(token.unit, frontier, decisions)
+            evidence = EvidenceWrites(decisions)
+            connection = transaction.connection
+            if evidence.many:
+                evidence.save(connection, unit_id)
+            with connection.pipeline():
+                if not evidence.many:
+                    evidence.save(connection, unit_id)
+                save_keys(connection, unit_id, decisions)
+                envelopes = joined([decision.envelopes for decision in decisions])
+                if envelopes:
+                    row = (unit_id, frontier[1], len(envelopes), *segments.parameters(envelopes))
+                    transaction.execute(INSERT_OUTBOX, row)
+                transaction.execute(MOVE_WORKER, (offset, sequence, unit_id))
+                transaction.commit()
+
+    # Relay
+
+    def pending(self, unit: Unit, limit: int) -> Sequence[Segment]:
+        """Pending segments from the acknowledgement frontier on."""
+        unit_id = self._namespaces.unit_id(unit)
+        with self._database.read() as connection:
+            wanted = (max(limit, 1), unit_id)
+            rows = connection.execute(SELECT_PENDING, wanted, binary=True).fetchall()
+        return [segments.cut(_segment(unit, row), acknowledged) for acknowledged, *row in rows]
+
+    def acknowledge(self, token: Token, base: int, count: int) -> None:
+        """Move the acknowledgement frontier over the earliest pending rows."""
+        with self._ownership.owning(token, Role.RELAY) as (transaction, unit_id, (acknowledged,)):
+            where = f"earliest pending sequence of {token.unit}"
+            expect_at(where, expected=base, found=acknowledged)
+            ((sequence,),) = transaction.execute(SELECT_NEXT_SEQUENCE, (unit_id,))
+            if not 0 <= count <= sequence - acknowledged:
+                where = f"pending rows of {token.unit}"
+                found = str(sequence - acknowledged)
+                raise FrontierMoved(where, expected=f"at least {count}", found=found)
+            transaction.execute(MOVE_RELAY, (acknowledged + count, unit_id))
+
+    # View
+
+    def view_rows(self, unit: Unit, outputs: Iterable[OutputId]) -> Mapping[OutputId, Envelope]:
+        """Return what is stored of the given ids."""
+        unit_id = self._namespaces.unit_id(unit)
+        with self._database.read() as connection:
+            return view_rows.load_rows(connection, unit_id, outputs)
+
+    def commit_view(
+        self,
+        token: Token,
+        start: int,
+        until: int,
+        rows: Mapping[OutputId, Envelope],
+        stop: str | None,
+    ) -> None:
+        """Store rows and move the view frontier."""
+        with self._ownership.owning(token, Role.VIEW) as (transaction, unit_id, (at, stopped)):
+            if stopped is not None:
+                where = f"view of {token.unit}, output offset {at}"
+                raise ProtocolStop(where, expected="no stop", found=stopped)
+            expect_at(f"view frontier of {token.unit}", expected=start, found=at)
+            with transaction.connection.pipeline():
+                view_rows.save_rows(transaction.connection, unit_id, rows)
+                transaction.execute(MOVE_VIEW, (until, stop, unit_id))
+                transaction.commit()
+
+    def reset_view(self, token: Token) -> None:
+        """Forget the view's rows, its stop and its frontier."""
+        with self._ownership.owning(token, Role.VIEW) as (transaction, unit_id, _):
+            transaction.execute(view_rows.DELETE_ROWS, (unit_id,))
+            transaction.execute(MOVE_VIEW, (0, None, unit_id))
+
+    # Reading
+
+    @contextmanager
+    def _snapshot(self, namespace: str) -> Iterator[Snapshot]:
+        home = self._namespaces.home(namespace)
+        config = self._namespaces.config(namespace)
+        with self._database.snapshot() as connection:
+            yield PostgresSnapshot(connection, home, config)
+
+    def snapshot(self, namespace: str) -> AbstractContextManager[Snapshot]:
+        """Look at a namespace as it is when the block is entered."""
+        return self._snapshot(namespace)
+
+    def outbox(self, unit: Unit) -> Iterator[tuple[int, bool, Envelope]]:
+        """(sequence, acknowledged, envelope) in order, as of the first row read."""
+        unit_id = self._namespaces.unit_id(unit)
+        with self._database.snapshot() as connection:
+            ((acknowledged,),) = connection.execute(SELECT_ACKNOWLEDGED, (unit_id,))
+            for segment in _outbox(connection, unit, unit_id):
+                for sequence, envelope in enumerate(segment.envelopes, segment.base):
+                    yield sequence, sequence < acknowledged, envelope
+
+    def evidence(self, unit: Unit, key: int) -> Evidence:
+        """All accepted records of one key."""
+        unit_id = self._namespaces.unit_id(unit)
+        with self._database.snapshot() as connection:
+            return load_evidence(connection, unit_id, key)
+
+
+def _follow(unit: Unit, frontier: Sequence[int], decisions: Sequence[Decision]) -> tuple[int, int]:
+    """The frontier after `decisions`, each of which must begin where the one before it ended."""
+    offset, sequence = frontier
+    for decision in decisions:
+        expect_at(f"source offset of {unit}", expected=decision.start, found=offset)
+        where = f"outbox sequence of {unit}"
+        expect_at(where, expected=decision.base_sequence, found=sequence)
+        offset, sequence = decision.until, decision.next_sequence
+    return offset, sequence
+
+
+def _segment(unit: Unit, row: Sequence[object]) -> Segment:
+    segment, stop = segments.decode(f"outbox of {unit}", row)
+    if stop is not None:
+        raise stop
+    return segment
+
+
+def _outbox(connection: Connection, unit: Unit, unit_id: int) -> Iterator[Segment]:
+    position = 0
+    while True:
+        wanted = (unit_id, position, SEGMENTS_AT_ONCE)
+        rows = connection.execute(SELECT_OUTBOX, wanted, binary=True).fetchall()
+        for row in rows:
+            segment = _segment(unit, row)
+            position = segment.end
+            yield segment
+        if not rows:
+            return

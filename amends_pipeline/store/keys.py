@@ -1,0 +1,157 @@
+"""State of stock keys: one head row each, and pages of days."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, Final
+
+from amends_pipeline.inventory.config import NamespaceConfig
+from amends_pipeline.inventory.decision import Decision, KeyChange
+from amends_pipeline.inventory.refold import EVERY_DAY, INT64_MAX, KeyState, Status, untouched
+from amends_pipeline.kernel.errors import InputError
+from amends_pipeline.store import arrays, pages
+from amends_pipeline.store.postgres import Connection
+
+NO_PAGE: Final = 2**31 - 1
+"""First page of a key that has none."""
+
+# The page that a wanted day lies on may be missing; the one before it holds the entering balance.
+SELECT_KEYS: Final = """
+SELECT w.key, w.page, h.status, h.status_version, h.peak, h.first_page, h.reason_txn_ids,
+    h.reason_revisions, p.page, p.body
+FROM unnest(%s::int4[], %s::int4[]) AS w (key, page)
+JOIN amends.key_head h ON h.unit_id = %s AND h.key = w.key
+CROSS JOIN LATERAL (
+    SELECT max(q.page) AS page FROM amends.key_page q
+    WHERE q.unit_id = h.unit_id AND q.key = h.key AND q.page <= w.page
+) AS from_page
+LEFT JOIN amends.key_page p ON p.unit_id = h.unit_id AND p.key = h.key
+    AND p.page >= coalesce(from_page.page, w.page)
+ORDER BY w.key, p.page
+"""
+# A suffix of days says nothing about the pages before it, so the first page only ever moves back.
+SAVE_HEADS: Final = """
+INSERT INTO amends.key_head AS h (unit_id, key, status, status_version, peak, first_page)
+SELECT %s, * FROM unnest(%s::int4[], %s::int2[], %s::int8[], %s::int8[], %s::int4[])
+ON CONFLICT (unit_id, key) DO UPDATE SET status = excluded.status,
+    status_version = excluded.status_version, peak = excluded.peak,
+    first_page = least(h.first_page, excluded.first_page),
+    reason_txn_ids = NULL, reason_revisions = NULL
+"""
+SAVE_REASONS: Final = """
+UPDATE amends.key_head SET reason_txn_ids = %s::text[], reason_revisions = %s::int8[]
+WHERE unit_id = %s AND key = %s
+"""
+EMPTY_PAGES: Final = """
+DELETE FROM amends.key_page p USING unnest(%s::int4[], %s::int4[]) AS w (key, page)
+WHERE p.unit_id = %s AND p.key = w.key AND p.page >= w.page
+"""
+SAVE_PAGES: Final = """
+INSERT INTO amends.key_page (unit_id, key, page, body)
+SELECT %s, * FROM unnest(%s::int4[], %s::int4[], %s::bytea[])
+ON CONFLICT (unit_id, key, page) DO UPDATE SET body = excluded.body
+"""
+
+
+# --- reading
+
+
+def load_keys(
+    connection: Connection, unit_id: int, config: NamespaceConfig, from_days: Mapping[int, int]
+) -> Mapping[int, KeyState]:
+    """State of each key, its rows from the page on that holds the wanted day, or an earlier one."""
+    states = {key: _untouched(config, key) for key in from_days}
+    wanted = (
+        arrays.int4s(list(from_days)),
+        arrays.int4s([pages.page_of(day) for day in from_days.values()]),
+    )
+    rows = connection.execute(SELECT_KEYS, (*wanted, unit_id), binary=True)
+    for key, group in groupby(rows, key=itemgetter(0)):
+        states[key] = _state(states[key], list(group))
+    return states
+
+
+def _untouched(config: NamespaceConfig, key: int) -> KeyState:
+    if not 0 <= key < len(config.keys):
+        expected = f"a key number below {len(config.keys)}"
+        raise InputError(f"namespace {config.namespace}", expected=expected, found=str(key))
+    configured = config.keys[key]
+    return untouched(key, configured.opening_balance, configured.reorder_threshold)
+
+
+def _state(fresh: KeyState, rows: Sequence[tuple[Any, ...]]) -> KeyState:
+    _, wanted, status, status_version, peak, first_page, txn_ids, revisions, page, _ = rows[0]
+    if page is None:
+        before, days = pages.load((), fresh.opening)
+        whole = True
+    else:
+        before, days = pages.load(((row[-2], row[-1]) for row in rows), fresh.opening)
+        whole = min(page, wanted) <= first_page
+    return fresh._replace(
+        status=Status(status),
+        status_version=status_version,
+        reasons=tuple(zip(txn_ids or (), revisions or (), strict=True)),
+        peak=-peak,
+        before=fresh.opening if whole else before,
+        loaded_from=EVERY_DAY if whole else pages.first_day(min(page, wanted)),
+        rows=days,
+    )
+
+
+# --- writing
+
+
+def save_keys(connection: Connection, unit_id: int, decisions: Sequence[Decision]) -> None:
+    """Write heads and touched pages of all keys that consecutive decisions changed."""
+    changes: dict[int, list[KeyChange]] = {}
+    for decision in decisions:
+        for key, change in decision.keys.items():
+            changes.setdefault(key, []).append(change)
+    if not changes:
+        return
+    states = [history[-1].state for history in changes.values()]
+    parameters = [
+        arrays.int4s(list(changes)),
+        arrays.int2s([state.status for state in states]),
+        arrays.int8s([state.status_version for state in states]),
+        # Stored below 0, where 64 bits reach one further: a balance may be -2^63.
+        arrays.int8s([-min(state.peak, INT64_MAX + 1) for state in states]),
+        arrays.int4s([_first_page(state) for state in states]),
+    ]
+    connection.execute(SAVE_HEADS, (unit_id, *parameters))
+    for state in states:
+        if state.reasons:
+            txn_ids, revisions = zip(*state.reasons, strict=True)
+            parameters = [arrays.texts(txn_ids), arrays.int8s(revisions)]
+            connection.execute(SAVE_REASONS, (*parameters, unit_id, state.key))
+    _save_pages(connection, unit_id, changes)
+
+
+def _first_page(state: KeyState) -> int:
+    days = state.rows.days
+    return pages.page_of(days[0]) if days else NO_PAGE
+
+
+def _save_pages(
+    connection: Connection, unit_id: int, changes: Mapping[int, Sequence[KeyChange]]
+) -> None:
+    emptied: list[tuple[int, int]] = []
+    written: list[tuple[int, int, bytes]] = []
+    for key, history in changes.items():
+        writes = pages.writes(history)
+        if writes.emptied_from is not None:
+            emptied.append((key, writes.emptied_from))
+        written += ((key, page, body) for page, body in writes.bodies)
+    if emptied:
+        keys, from_pages = _columns(emptied)
+        connection.execute(EMPTY_PAGES, (arrays.int4s(keys), arrays.int4s(from_pages), unit_id))
+    if written:
+        keys, numbers, bodies = _columns(written)
+        columns = (arrays.int4s(keys), arrays.int4s(numbers), arrays.blobs(bodies))
+        connection.execute(SAVE_PAGES, (unit_id, *columns))
+
+
+def _columns(rows: Sequence[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+    return zip(*rows, strict=True)

@@ -1,0 +1,177 @@
+"""What the memory store and its two logs keep, and the one lock around all of it.
+
+`MemoryTables` stands where a database stands: `MemoryStore`, `MemorySource` and `MemoryOutputLog`
+over the same tables see each other's commits at once. A value that was put in is never changed,
+only replaced, so a copy of the containers is a snapshot.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from threading import Condition
+
+from amends_pipeline.inventory.authority import Authority, Observation
+from amends_pipeline.inventory.config import NamespaceConfig
+from amends_pipeline.inventory.envelope import Envelope, OutputId
+from amends_pipeline.inventory.refold import KeyState
+from amends_pipeline.inventory.slice import Rejection
+from amends_pipeline.kernel.display import shown
+from amends_pipeline.kernel.errors import InputError, UnknownNamespace
+from amends_pipeline.ports import (
+    Extent,
+    NamespaceInfo,
+    Progress,
+    Role,
+    SetAside,
+    SourceBinding,
+    Unit,
+)
+
+
+@dataclass(slots=True)
+class SourcePartition:
+    """Retained records as columns; offsets `start` up to `end` were given, perhaps to nobody."""
+
+    start: int = 0
+    end: int = 0
+    offsets: list[int] = field(default_factory=list)
+    keys: list[bytes | None] = field(default_factory=list)
+    values: list[bytes] = field(default_factory=list)
+
+    @property
+    def extent(self) -> Extent:
+        """What is retained."""
+        return Extent(self.start, self.end)
+
+    def copy(self) -> SourcePartition:
+        """The partition as it is now."""
+        return SourcePartition(
+            self.start, self.end, self.offsets.copy(), self.keys.copy(), self.values.copy()
+        )
+
+
+@dataclass(slots=True)
+class SourceTable:
+    """One source log."""
+
+    incarnation: str
+    partitions: list[SourcePartition]
+
+    def copy(self) -> SourceTable:
+        """The log as it is now."""
+        return SourceTable(self.incarnation, [each.copy() for each in self.partitions])
+
+
+@dataclass(slots=True)
+class OutputTable:
+    """One unit's output log: canonical bytes, and where each append began."""
+
+    rows: list[bytes] = field(default_factory=list)
+    bases: list[int] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class UnitTable:
+    """Everything that is committed of one unit."""
+
+    next_offset: int
+    next_sequence: int = 0
+    acknowledged: int = 0
+    view_next: int = 0
+    view_stop: str | None = None
+    epochs: dict[Role, int] = field(default_factory=lambda: dict.fromkeys(Role, 0))
+    owners: dict[Role, str] = field(default_factory=dict)
+    """Who took the present epoch."""
+    set_asides: dict[int, str] = field(default_factory=dict)
+    keys: dict[int, KeyState] = field(default_factory=dict)
+    """Whole states; an untouched key has none."""
+    authorities: dict[int, dict[str, Authority]] = field(default_factory=dict)
+    """By key number, then txn_id."""
+    observations: dict[int, list[Observation]] = field(default_factory=dict)
+    """By key number, in order of commit."""
+    rejections: list[Rejection] = field(default_factory=list)
+    outbox: list[tuple[int, tuple[Envelope, ...]]] = field(default_factory=list)
+    """(base sequence, envelopes) of every decision that published something."""
+    view: dict[OutputId, Envelope] = field(default_factory=dict)
+
+    @property
+    def progress(self) -> Progress:
+        """Where the roles stand."""
+        return Progress(
+            self.next_offset,
+            self.next_sequence,
+            self.acknowledged,
+            self.view_next,
+            self.view_stop,
+            self.epochs.copy(),
+        )
+
+    def listed_set_asides(self) -> list[SetAside]:
+        """Declared records by offset."""
+        return [SetAside(offset, reason) for offset, reason in sorted(self.set_asides.items())]
+
+
+@dataclass(slots=True)
+class NamespaceTable:
+    """A provisioned namespace and its units by partition."""
+
+    info: NamespaceInfo
+    config: NamespaceConfig
+    units: list[UnitTable]
+
+
+@dataclass(slots=True)
+class MemoryTables:
+    """All tables. Whoever reads or writes them holds `lock`; who waits for a holder waits on it."""
+
+    new_id: Callable[[], str] = lambda: secrets.token_hex(16)
+    """Makes incarnation ids."""
+    lock: Condition = field(default_factory=Condition)
+    sources: dict[str, SourceTable] = field(default_factory=dict)
+    bindings: dict[str, SourceBinding] = field(default_factory=dict)
+    namespaces: dict[str, NamespaceTable] = field(default_factory=dict)
+    outputs: dict[Unit, OutputTable] = field(default_factory=dict)
+    holders: dict[tuple[Unit, Role], str] = field(default_factory=dict)
+    """Who holds the lock of a unit and role."""
+
+    def source(self, name: str) -> SourceTable:
+        """The log of a source. Raises InputError when it was not created."""
+        table = self.sources.get(name)
+        if table is None:
+            raise InputError(f"source {name}", expected="a source that was created", found="none")
+        return table
+
+    def source_partition(self, name: str, partition: int) -> SourcePartition:
+        """One partition of a source. Raises InputError."""
+        partitions = self.source(name).partitions
+        if not 0 <= partition < len(partitions):
+            raise no_such_partition(f"source {name}", len(partitions), partition)
+        return partitions[partition]
+
+    def namespace(self, name: str) -> NamespaceTable:
+        """A namespace. Raises UnknownNamespace."""
+        table = self.namespaces.get(name)
+        if table is None:
+            found = f"none of the name {shown(name)}"
+            raise UnknownNamespace("namespace", expected="one that was provisioned", found=found)
+        return table
+
+    def unit(self, unit: Unit) -> UnitTable:
+        """What is committed of a unit. Raises UnknownNamespace, InputError."""
+        units = self.namespace(unit.namespace).units
+        if not 0 <= unit.partition < len(units):
+            raise no_such_partition(f"namespace {unit.namespace}", len(units), unit.partition)
+        return units[unit.partition]
+
+    def output(self, unit: Unit) -> OutputTable:
+        """The output log of a unit. Raises UnknownNamespace, InputError."""
+        self.unit(unit)
+        return self.outputs.setdefault(unit, OutputTable())
+
+
+def no_such_partition(where: str, partitions: int, found: int) -> InputError:
+    """The error for a partition that a source or namespace does not have."""
+    expected = f"a partition from 0 to {partitions - 1}"
+    return InputError(where, expected=expected, found=str(found))

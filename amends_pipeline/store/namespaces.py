@@ -1,0 +1,375 @@
+"""Namespaces and the source that they share: what was provisioned, and never changes after."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from threading import Lock
+from typing import Final, NamedTuple
+
+from amends_pipeline.inventory.config import (
+    KeyConfig,
+    NamespaceConfig,
+    StockKey,
+    default_partition,
+)
+from amends_pipeline.kernel.display import shown
+from amends_pipeline.kernel.errors import (
+    ConfigurationError,
+    DatabaseUnavailable,
+    ForeignIncarnation,
+    InputError,
+    UnknownNamespace,
+)
+from amends_pipeline.kernel.instants import Instant
+from amends_pipeline.ports import NamespaceInfo, SourceBinding, Unit
+from amends_pipeline.store.bulk import INT4, INT8, TEXT, Table
+from amends_pipeline.store.postgres import Connection, Database, Transaction
+
+# One provisioning at a time, so that two cannot bind a source to different routes.
+LOCK_PROVISIONING: Final = "SELECT pg_advisory_xact_lock(hashtext('amends.provision'))"
+
+SELECT_INFO: Final = """
+SELECT n.id, n.name, s.name, s.partitions, n.digest, n.incarnation, n.first_offsets, n.follows
+FROM amends.namespace n JOIN amends.source s ON s.id = n.source_id
+"""
+SELECT_INFO_OF: Final = SELECT_INFO + "WHERE n.name = %s"
+SELECT_ALL_INFO: Final = SELECT_INFO + "ORDER BY n.name"
+SELECT_UNITS: Final = "SELECT id FROM amends.unit WHERE namespace_id = %s ORDER BY partition"
+SELECT_MEANING: Final = """
+SELECT n.schema_version, n.origin_day, n.origin_nanosecond, s.name, s.partitions
+FROM amends.namespace n JOIN amends.source s ON s.id = n.source_id WHERE n.id = %s
+"""
+SELECT_KEYS: Final = """
+SELECT item, location, opening, threshold, partition
+FROM amends.stock_key WHERE namespace_id = %s ORDER BY number
+"""
+SELECT_BINDING: Final = "SELECT id, incarnation, partitions FROM amends.source WHERE name = %s"
+SELECT_ROUTES: Final = (
+    "SELECT item, location, partition FROM amends.source_route WHERE source_id = %s"
+)
+
+INSERT_SOURCE: Final = """
+INSERT INTO amends.source (name, incarnation, partitions) VALUES (%s, %s, %s) RETURNING id
+"""
+INSERT_NAMESPACE: Final = """
+INSERT INTO amends.namespace (name, source_id, digest, schema_version, origin_day,
+    origin_nanosecond, incarnation, first_offsets, follows)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s::int8[], %s) RETURNING id
+"""
+INSERT_UNITS: Final = """
+WITH made AS (
+    INSERT INTO amends.unit (namespace_id, partition)
+    SELECT %s, p - 1 FROM generate_series(1, %s) p RETURNING id, partition
+), worker AS (
+    INSERT INTO amends.worker_progress (unit_id, next_offset)
+    SELECT m.id, (%s::int8[])[m.partition + 1] FROM made m
+), relay AS (
+    INSERT INTO amends.relay_progress (unit_id) SELECT id FROM made
+), log AS (
+    INSERT INTO amends.output_end (unit_id) SELECT id FROM made
+)
+INSERT INTO amends.view_progress (unit_id) SELECT id FROM made
+"""
+KEYS: Final = Table(
+    "amends.stock_key",
+    {
+        "namespace_id": INT4,
+        "number": INT4,
+        "partition": INT4,
+        "opening": INT8,
+        "threshold": INT8,
+        "item": TEXT,
+        "location": TEXT,
+    },
+)
+ROUTES: Final = Table(
+    "amends.source_route",
+    {"source_id": INT4, "partition": INT4, "item": TEXT, "location": TEXT},
+)
+
+KEPT_CONFIGURATIONS: Final = 8
+
+
+class Home(NamedTuple):
+    """A namespace in the database: the surrogate keys of it and of its units, by partition."""
+
+    id: int
+    info: NamespaceInfo
+    units: tuple[int, ...]
+
+
+class _Configurations:
+    """Configurations by digest, shared by all stores of a process. A digest says all of one."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._kept: OrderedDict[str, NamespaceConfig] = OrderedDict()
+
+    def get(self, digest: str) -> NamespaceConfig | None:
+        with self._lock:
+            config = self._kept.get(digest)
+            if config is not None:
+                self._kept.move_to_end(digest)
+            return config
+
+    def put(self, config: NamespaceConfig) -> None:
+        with self._lock:
+            self._kept[config.digest] = config
+            if len(self._kept) > KEPT_CONFIGURATIONS:
+                self._kept.popitem(last=False)
+
+
+configurations = _Configurations()
+
+
+class Namespaces:
+    """Reads and writes namespaces. What it remembers are facts that never change."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._homes: dict[str, Home] = {}
+        self._bindings: dict[str, SourceBinding] = {}
+
+    # Reading
+
+    def home(self, namespace: str) -> Home:
+        """Where a namespace is kept. Raises UnknownNamespace."""
+        home = self._homes.get(namespace)
+        if home is None:
+            if "\x00" in namespace or not namespace.isascii():
+                raise _unknown(namespace)  # no such text can be stored, or is a name
+            with self._database.read() as connection:
+                home = self._homes[namespace] = _home(connection, namespace)
+        return home
+
+    def unit_id(self, unit: Unit) -> int:
+        """The surrogate key of a unit. Raises UnknownNamespace, InputError."""
+        units = self.home(unit.namespace).units
+        if not 0 <= unit.partition < len(units):
+            expected = f"a partition from 0 to {len(units) - 1}"
+            where = f"namespace {unit.namespace}"
+            raise InputError(where, expected=expected, found=str(unit.partition))
+        return units[unit.partition]
+
+    def info(self, namespace: str) -> NamespaceInfo:
+        """What is known of a namespace now. Raises UnknownNamespace."""
+        self.home(namespace)
+        with self._database.read() as connection:
+            return _home(connection, namespace).info
+
+    def all(self) -> list[NamespaceInfo]:
+        """All namespaces by name."""
+        with self._database.read() as connection:
+            return [_info(row) for row in connection.execute(SELECT_ALL_INFO, binary=True)]
+
+    def config(self, namespace: str) -> NamespaceConfig:
+        """The configuration, read once in the life of a process. Raises UnknownNamespace."""
+        home = self.home(namespace)
+        config = configurations.get(home.info.digest)
+        if config is None:
+            with self._database.read() as connection:
+                config = _config(connection, home)
+            configurations.put(config)
+        return config
+
+    def binding(self, source: str) -> SourceBinding | None:
+        """What the namespaces over a source agree on; None when there is none."""
+        binding = self._bindings.get(source)
+        if binding is None:
+            with self._database.read() as connection:
+                found = _binding(connection, source)
+            if found is None:
+                return None
+            binding = self._bindings[source] = found[1]
+        return binding
+
+    # Writing
+
+    def provision(
+        self,
+        config: NamespaceConfig,
+        incarnation: str,
+        first_offsets: Sequence[int],
+        *,
+        follows: bool,
+    ) -> bool:
+        """Create a namespace. False when it is there with the same digest.
+
+        Raises ConfigurationError, ForeignIncarnation.
+        """
+        with self._database.write(LOCK_PROVISIONING) as transaction:
+            row = transaction.execute(SELECT_INFO_OF, (config.namespace,)).fetchone()
+            if row is not None:
+                _check_same(config, _info(row))
+                return False
+            if len(first_offsets) != config.partitions:
+                raise ConfigurationError(
+                    f"namespace {config.namespace}",
+                    expected=f"first offsets of {config.partitions} partitions",
+                    found=str(len(first_offsets)),
+                )
+            source_id = _bind(transaction, config, incarnation)
+            offsets = list(first_offsets)
+            (namespace_id,) = _one(
+                transaction,
+                INSERT_NAMESPACE,
+                config.namespace,
+                source_id,
+                config.digest,
+                config.schema_version,
+                *config.origin,
+                incarnation,
+                offsets,
+                follows,
+            )
+            transaction.execute(INSERT_UNITS, (namespace_id, config.partitions, offsets))
+            KEYS.insert(transaction.connection, _key_columns(namespace_id, config))
+        configurations.put(config)
+        return True
+
+
+def _one(transaction: Transaction, statement: str, *parameters: object) -> tuple[int, ...]:
+    row: tuple[int, ...] | None = transaction.execute(statement, parameters).fetchone()
+    if row is None:
+        raise DatabaseUnavailable("INSERT", expected="a row returned", found="none")
+    return row
+
+
+def _key_columns(namespace_id: int, config: NamespaceConfig) -> list[Sequence[object]]:
+    keys = config.keys
+    return [
+        [namespace_id] * len(keys),
+        range(len(keys)),
+        [key.partition for key in keys],
+        [key.opening_balance for key in keys],
+        [key.reorder_threshold for key in keys],
+        [key.stock_key.item for key in keys],
+        [key.stock_key.location for key in keys],
+    ]
+
+
+def _bind(transaction: Transaction, config: NamespaceConfig, incarnation: str) -> int:
+    """Bind the source with its first namespace; afterwards hold every namespace to that."""
+    found = _binding(transaction.connection, config.source)
+    if found is not None:
+        source_id, binding = found
+        check_binding(binding, config, incarnation)
+        return source_id
+    (source_id,) = _one(transaction, INSERT_SOURCE, config.source, incarnation, config.partitions)
+    routed = [
+        key
+        for key in config.keys
+        if key.partition != default_partition(key.stock_key, config.partitions)
+    ]
+    columns: list[Sequence[object]] = [
+        [source_id] * len(routed),
+        [key.partition for key in routed],
+        [key.stock_key.item for key in routed],
+        [key.stock_key.location for key in routed],
+    ]
+    ROUTES.insert(transaction.connection, columns)
+    return source_id
+
+
+def check_binding(binding: SourceBinding, config: NamespaceConfig, incarnation: str) -> None:
+    """Raise ForeignIncarnation or ConfigurationError unless `config` agrees with a binding."""
+    where = f"source {config.source}"
+    if incarnation != binding.incarnation:
+        expected = f"incarnation {binding.incarnation}"
+        raise ForeignIncarnation(where, expected=expected, found=incarnation)
+    if config.partitions != binding.partitions:
+        expected = f"{binding.partitions} partitions, as its other namespaces have"
+        raise ConfigurationError(where, expected=expected, found=str(config.partitions))
+    routes: Mapping[tuple[str, str], int] = binding.routes
+    for key in config.keys:
+        route = routes.get(key.stock_key)
+        if route is None:
+            route = default_partition(key.stock_key, binding.partitions)
+        if key.partition != route:
+            raise ConfigurationError(
+                f"{where}, key {shown(key.stock_key.encoded)}",
+                expected=f"partition {route}, where its other namespaces have it",
+                found=f"partition {key.partition}",
+            )
+
+
+def _check_same(config: NamespaceConfig, there: NamespaceInfo) -> None:
+    if there.digest != config.digest:
+        raise ConfigurationError(
+            f"namespace {config.namespace}",
+            expected=f"the configuration {there.digest} that it was created with",
+            found=config.digest,
+        )
+
+
+def _unknown(namespace: str) -> UnknownNamespace:
+    found = f"none of the name {shown(namespace)}"
+    return UnknownNamespace("namespace", expected="one that was provisioned", found=found)
+
+
+def _home(connection: Connection, namespace: str) -> Home:
+    row = connection.execute(SELECT_INFO_OF, (namespace,), binary=True).fetchone()
+    if row is None:
+        raise _unknown(namespace)
+    units = connection.execute(SELECT_UNITS, (row[0],), binary=True).fetchall()
+    return Home(row[0], _info(row), tuple(unit_id for (unit_id,) in units))
+
+
+def _info(row: tuple[object, ...]) -> NamespaceInfo:
+    _, name, source, partitions, digest, incarnation, first_offsets, follows = row
+    return NamespaceInfo(
+        name,  # type: ignore[arg-type]
+        source,  # type: ignore[arg-type]
+        partitions,  # type: ignore[arg-type]
+        digest,  # type: ignore[arg-type]
+        incarnation,  # type: ignore[arg-type]
+        tuple(first_offsets),  # type: ignore[arg-type]
+        follows,  # type: ignore[arg-type]
+    )
+
+
+def _config(connection: Connection, home: Home) -> NamespaceConfig:
+    row = connection.execute(SELECT_MEANING, (home.id,), binary=True).fetchone()
+    if row is None:
+        raise _unknown(home.info.namespace)
+    schema_version, origin_day, origin_nanosecond, source, partitions = row
+    # A million keys stand at few locations: equal names are kept once.
+    kept: dict[str, str] = {}
+    keys = tuple(
+        KeyConfig(
+            StockKey(item, kept.setdefault(location, location)), opening, threshold, partition
+        )
+        for item, location, opening, threshold, partition in connection.execute(
+            SELECT_KEYS, (home.id,), binary=True
+        )
+    )
+    config = NamespaceConfig(
+        schema_version,
+        home.info.namespace,
+        source,
+        partitions,
+        Instant(origin_day, origin_nanosecond),
+        keys,
+    )
+    if config.digest != home.info.digest:
+        raise DatabaseUnavailable(
+            f"configuration of namespace {home.info.namespace}",
+            expected=f"digest {home.info.digest}, as provisioned",
+            found=config.digest,
+        )
+    return config
+
+
+def _binding(connection: Connection, source: str) -> tuple[int, SourceBinding] | None:
+    row = connection.execute(SELECT_BINDING, (source,), binary=True).fetchone()
+    if row is None:
+        return None
+    source_id, incarnation, partitions = row
+    routes = {
+        (item, location): partition
+        for item, location, partition in connection.execute(
+            SELECT_ROUTES, (source_id,), binary=True
+        )
+    }
+    return source_id, SourceBinding(source, incarnation, partitions, routes)

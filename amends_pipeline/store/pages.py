@@ -1,0 +1,200 @@
+"""A key's days, packed into pages of `PAGE_DAYS` calendar days each.
+
+A page is the unit of reading and writing: a correction touches the pages from its earliest changed
+day on, whatever the key's history. Page `n` covers the day numbers from `n * PAGE_DAYS` on, rounded
+towards the past before 1970. A page body is, in this order:
+
+    format, 1 byte | number of rows, 1 byte | entering balance | the eight columns of `Rows`
+
+A number stands behind a byte that tells its width. A column is either one number for all of its
+rows, its width byte marked `_CONSTANT`, or a width byte and that many bytes for each row. Widths
+are as small as the numbers allow and have no upper bound, so that no integer is ever cut: the sums
+of a blocked key need not fit 64 bits. All is little-endian, two's complement.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from itertools import chain
+from struct import Struct
+from typing import Final, NamedTuple
+
+from amends_pipeline.inventory.decision import KeyChange
+from amends_pipeline.inventory.refold import KeyState, Rows, Status
+from amends_pipeline.kernel.errors import DatabaseUnavailable
+
+PAGE_DAYS: Final = 64
+"""See docs/decisions/0003-row-layouts.md. Another number takes a migration of what is stored."""
+
+_FORMAT: Final = 1
+_CONSTANT: Final = 0x80
+_WIDEST: Final = 0x7F
+_CODES: Final = {1: "b", 2: "h", 4: "i", 8: "q"}
+_BOUNDS: Final = [(width, 1 << 8 * width - 1) for width in _CODES]
+
+
+def page_of(day: int) -> int:
+    """The page that a day lies on."""
+    return day // PAGE_DAYS
+
+
+def first_day(page: int) -> int:
+    """The first day that a page covers."""
+    return page * PAGE_DAYS
+
+
+# --- the body of a page
+
+
+def encode(page: int, before: int, rows: Rows) -> bytes:
+    """Pack the rows of one page, which is entered with the published balance `before`."""
+    base = first_day(page)
+    columns: list[Sequence[int]] = [[day - base for day in rows.days], *rows[1:]]
+    return b"".join(
+        [bytes((_FORMAT, len(rows.days))), _packed_number(before), *map(_packed_column, columns)]
+    )
+
+
+def decode(page: int, body: bytes) -> tuple[int, Rows]:
+    """Unpack a page: the published balance that it is entered with, and its rows."""
+    if body[0] != _FORMAT:
+        expected = f"a page of days in format {_FORMAT}"
+        raise DatabaseUnavailable("stored state", expected=expected, found=f"format {body[0]}")
+    count, at = body[1], 2
+    before, at = _number(body, at)
+    columns: list[list[int]] = []
+    for _ in Rows._fields:
+        column, at = _column(body, at, count)
+        columns.append(column)
+    offsets, sums, counts, closes, present, alerting, balance_versions, alert_versions = columns
+    base = first_day(page)
+    return before, Rows(
+        [base + offset for offset in offsets],
+        sums,
+        counts,
+        closes,
+        [value != 0 for value in present],
+        [value != 0 for value in alerting],
+        balance_versions,
+        alert_versions,
+    )
+
+
+def _width(low: int, high: int) -> int:
+    """Bytes that numbers from `low` to `high` need: 1, 2, 4, 8, or as many as it takes."""
+    for width, bound in _BOUNDS:
+        if -bound <= low and high < bound:
+            return width
+    width = max(low.bit_length(), high.bit_length()) // 8 + 1
+    if width > _WIDEST:
+        expected = f"numbers of at most {_WIDEST} bytes"
+        raise DatabaseUnavailable("stored state", expected=expected, found=f"one of {width}")
+    return width
+
+
+@cache
+def _struct(count: int, width: int) -> Struct:
+    return Struct(f"<{count}{_CODES[width]}")
+
+
+def _packed_number(value: int) -> bytes:
+    width = _width(value, value)
+    return bytes((width,)) + value.to_bytes(width, "little", signed=True)
+
+
+def _number(body: bytes, at: int) -> tuple[int, int]:
+    end = at + 1 + (body[at] & _WIDEST)
+    return int.from_bytes(body[at + 1 : end], "little", signed=True), end
+
+
+def _packed_column(column: Sequence[int]) -> bytes:
+    low, high = min(column), max(column)
+    width = _width(low, high)
+    if low == high:
+        return bytes((width | _CONSTANT,)) + int(low).to_bytes(width, "little", signed=True)
+    if width in _CODES:
+        return bytes((width,)) + _struct(len(column), width).pack(*column)
+    return bytes((width,)) + b"".join(
+        value.to_bytes(width, "little", signed=True) for value in column
+    )
+
+
+def _column(body: bytes, at: int, count: int) -> tuple[list[int], int]:
+    mark = body[at]
+    if mark & _CONSTANT:
+        value, end = _number(body, at)
+        return [value] * count, end
+    at += 1
+    end = at + mark * count
+    if mark in _CODES:
+        return list(_struct(count, mark).unpack_from(body, at)), end
+    steps = range(at, end, mark)
+    return [int.from_bytes(body[i : i + mark], "little", signed=True) for i in steps], end
+
+
+# --- states from pages
+
+
+def load(pages: Iterable[tuple[int, bytes]], opening: int) -> tuple[int, Rows]:
+    """Put consecutive pages together: the balance that the first is entered with, and all rows."""
+    parts = [decode(page, body) for page, body in pages]
+    if not parts:
+        return opening, Rows.none()
+    columns = zip(*(rows for _, rows in parts), strict=True)
+    whole = Rows(*(list(chain.from_iterable(column)) for column in columns))
+    return parts[0][0], whole
+
+
+# --- pages from states
+
+
+class PageWrites(NamedTuple):
+    """What a commit does to the pages of one key."""
+
+    emptied_from: int | None
+    """First page of a range that is written anew: what is stored from it on goes first."""
+    bodies: list[tuple[int, bytes]]
+    """(page, body) to store, by page."""
+
+
+def writes(changes: Sequence[KeyChange]) -> PageWrites:
+    """The pages that consecutive changes of one key touch, each packed once, as it is at the end.
+
+    A row leaves the store only when it was never published, and only a blocked key has such rows.
+    So a change that covers all loaded rows of a key that is or was blocked replaces all loaded
+    pages; any other change overwrites the pages that it covers.
+    """
+    latest: dict[int, KeyState] = {}
+    emptied_from: int | None = None
+    for state, changed in changes:
+        covers_all = (changed.start, changed.stop) == (0, len(state.rows.days))
+        if covers_all and _was_blocked(state):
+            first = page_of(state.loaded_from)
+            latest = {page: owner for page, owner in latest.items() if page < first}
+            emptied_from = first if emptied_from is None else min(first, emptied_from)
+        latest |= dict.fromkeys(_pages(state.rows.days, *changed), state)
+    return PageWrites(
+        emptied_from, [(page, _body(owner, page)) for page, owner in sorted(latest.items())]
+    )
+
+
+def _was_blocked(state: KeyState) -> bool:
+    """Whether the stored key may be blocked; the first status of a key has nothing stored yet."""
+    return state.status is Status.BLOCKED or state.status_version > 1
+
+
+def _pages(days: Sequence[int], start: int, stop: int) -> Iterator[int]:
+    while start < stop:
+        page = page_of(days[start])
+        yield page
+        start = bisect_left(days, first_day(page + 1), start)
+
+
+def _body(state: KeyState, page: int) -> bytes:
+    days = state.rows.days
+    start = bisect_left(days, first_day(page))
+    stop = bisect_left(days, first_day(page + 1), start)
+    before = state.rows.closes[start - 1] if start else state.before
+    return encode(page, before, Rows(*(column[start:stop] for column in state.rows)))  # type: ignore[arg-type]

@@ -1,0 +1,135 @@
+"""Runs of consecutive envelopes, one row each, in `amends.outbox_segment` and `output_segment`.
+
+A segment holds its envelopes as columns, each a PostgreSQL array: some 30 bytes an envelope, where
+a row of its own would take five times that. The views `amends.outbox` and `amends.output_log` show
+them one by one. The bytes of an envelope follow from its columns by the function that
+`encoder_version` names.
+
+Versions, closes and revisions are arrays of 32 bits as long as all of them fit, else all three are
+arrays of 64 bits in columns of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, NamedTuple
+
+from amends_pipeline.inventory.envelope import ENCODER_VERSION, Cause, EnvelopeBatch
+from amends_pipeline.kernel.errors import ProtocolStop
+from amends_pipeline.ports import Segment
+from amends_pipeline.store import arrays
+
+COLUMNS: Final = (
+    "encoder_version, key, type, day, cause_index, cause_offset, cause_txn_id, version, close,"
+    " cause_revision, wide_version, wide_close, wide_cause_revision, reason_position,"
+    " reason_txn_id, reason_revision"
+)
+"""Columns of a segment after its base and count, in the order of `parameters` and `decode`."""
+PLACES: Final = ", ".join(["%s"] * len(COLUMNS.split(", ")))
+
+_NARROW: Final = 2**31
+
+
+def parameters(batch: EnvelopeBatch) -> list[Any]:
+    """The values of `COLUMNS`."""
+    offsets, txn_ids, revisions = zip(*batch.causes, strict=True) if batch.causes else ((), (), ())
+    numbers = (batch.versions, batch.closes, revisions)
+    narrow = all(min(column) >= -_NARROW and max(column) < _NARROW for column in numbers if column)
+    write = arrays.int4s if narrow else arrays.int8s
+    sized: list[Any] = [write(column) for column in numbers]
+    nothing: list[Any] = [None] * len(sized)
+    return [
+        ENCODER_VERSION,
+        arrays.int4s(batch.keys),
+        arrays.int2s(batch.types),
+        arrays.int4s(batch.days),
+        arrays.int4s(batch.cause_index),
+        arrays.int8s(offsets),
+        arrays.texts(txn_ids),
+        *(sized + nothing if narrow else nothing + sized),
+        *_reason_parameters(batch),
+    ]
+
+
+def _reason_parameters(batch: EnvelopeBatch) -> list[Any]:
+    reasons = [
+        (position, txn_id, revision)
+        for position, each in sorted(batch.reasons.items())
+        for txn_id, revision in each
+    ]
+    if not reasons:
+        return [None, None, None]
+    positions, txn_ids, revisions = zip(*reasons, strict=True)
+    return [arrays.int4s(positions), arrays.texts(txn_ids), arrays.int8s(revisions)]
+
+
+class Decoded(NamedTuple):
+    """What a row says, as far as it can be understood, and what is wrong with the rest."""
+
+    segment: Segment
+    stop: ProtocolStop | None
+
+
+def decode(where: str, row: Sequence[Any]) -> Decoded:
+    """Read (base, count, *COLUMNS). `where` names the log for the error."""
+    base, count, encoder_version, keys, types, days, index, offsets, txn_ids, *rest = row
+    *numbers, positions, reason_txn_ids, reason_revisions = rest
+    versions, closes, revisions = (
+        narrow if narrow is not None else wide
+        for narrow, wide in zip(numbers[:3], numbers[3:], strict=True)
+    )
+    if encoder_version != ENCODER_VERSION:
+        stop = _stop(where, base, f"encoder version {ENCODER_VERSION}", str(encoder_version))
+        return Decoded(Segment(base, EnvelopeBatch()), stop)
+    columns = [keys, types, days, versions, closes, index]
+    sound = min(count, *map(_sound, columns))
+    causes = min(map(_sound, (offsets, txn_ids, revisions)))
+    if sound and not (min(index[:sound]) >= 0 and max(index[:sound]) < causes):
+        sound = next(i for i, at in enumerate(index) if not 0 <= at < causes)
+    whole = [
+        Cause(*each) for each in zip(offsets or (), txn_ids or (), revisions or (), strict=False)
+    ]
+    keys, types, days, versions, closes, index = (list(each or ())[:sound] for each in columns)
+    batch = EnvelopeBatch(
+        keys,
+        types,
+        days,
+        versions,
+        closes,
+        index,
+        whole[:causes],
+        _reasons(positions or (), reason_txn_ids or (), reason_revisions or (), sound),
+    )
+    if sound == count and all(len(column or ()) == count for column in columns):
+        return Decoded(Segment(base, batch), None)
+    stop = _stop(where, base + sound, "an envelope", "columns that do not make one")
+    return Decoded(Segment(base, batch), stop)
+
+
+def _sound(column: Sequence[Any] | None) -> int:
+    """How many members stand before the end of a column, or before a null in it."""
+    if column is None:
+        return 0
+    return column.index(None) if None in column else len(column)
+
+
+def _reasons(
+    positions: Iterable[int], txn_ids: Iterable[str], revisions: Iterable[int], end: int
+) -> dict[int, tuple[tuple[str, int], ...]]:
+    reasons: dict[int, tuple[tuple[str, int], ...]] = {}
+    for position, txn_id, revision in zip(positions, txn_ids, revisions, strict=False):
+        if position < end:
+            reasons[position] = (*reasons.get(position, ()), (txn_id, revision))
+    return reasons
+
+
+def _stop(where: str, offset: int, expected: str, found: str) -> ProtocolStop:
+    return ProtocolStop(f"{where} at {offset}", expected=expected, found=found)
+
+
+def cut(segment: Segment, start: int) -> Segment:
+    """The part of a segment from `start` on."""
+    skipped = start - segment.base
+    if skipped <= 0:
+        return segment
+    return Segment(start, segment.envelopes.slice(skipped, len(segment.envelopes)))

@@ -1,0 +1,171 @@
+"""One consistent look at a namespace: every statement sees what one moment had committed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from amends_pipeline.inventory.classify import Code
+from amends_pipeline.inventory.config import NamespaceConfig
+from amends_pipeline.inventory.envelope import VISIBLE, Envelope
+from amends_pipeline.inventory.slice import Records, Rejection
+from amends_pipeline.kernel.errors import InputError
+from amends_pipeline.ports import (
+    ConflictRef,
+    Extent,
+    NamespaceInfo,
+    Progress,
+    Quarantined,
+    SetAside,
+)
+from amends_pipeline.store import source_segments, view_rows
+from amends_pipeline.store.namespaces import Home
+from amends_pipeline.store.ownership import read_progress
+from amends_pipeline.store.postgres import Connection, Cursor
+
+RUN_RECORDS: Final = 10_000
+"""Source records handed out together."""
+ROWS_AT_ONCE: Final = 10_000
+"""Rows that a server-side cursor sends at a time."""
+REJECTIONS_AT_ONCE: Final = 100
+"""They hold values, which are long where a value is wrong on purpose."""
+
+SELECT_INFO: Final = "SELECT follows FROM amends.namespace WHERE id = %s"
+SELECT_OUTPUT_ENDS: Final = """
+SELECT e.end_offset FROM amends.output_end e JOIN amends.unit u ON u.id = e.unit_id
+WHERE u.namespace_id = %s ORDER BY u.partition
+"""
+SELECT_SET_ASIDES: Final = """
+SELECT source_offset, reason FROM amends.set_aside WHERE unit_id = %s ORDER BY source_offset
+"""
+# Families are numbered by name and keys by encoded key, so ids sort as their texts do.
+SELECT_VISIBLE: Final = f"""
+SELECT {view_rows.COLUMNS} FROM amends.view_row v
+WHERE v.unit_id = ANY(%s) AND v.type = ANY(%s) ORDER BY v.family, v.key, v.day
+"""  # noqa: S608 - columns of a constant
+SELECT_QUARANTINE: Final = """
+SELECT u.partition, q.source_offset, q.code, q.raw_key, q.value
+FROM amends.quarantine q JOIN amends.unit u ON u.id = q.unit_id
+WHERE q.unit_id = ANY(%s) ORDER BY u.partition, q.source_offset
+"""
+# Two records make a conflict, so at least one of them is an observation.
+SELECT_CONFLICTS: Final = """
+WITH observed AS MATERIALIZED (
+    SELECT DISTINCT unit_id, key, txn_id, revision, kind, day, nanosecond, qty
+    FROM amends.observation WHERE unit_id = ANY(%s)
+), said AS (
+    SELECT * FROM observed
+    UNION
+    SELECT a.unit_id, a.key, coalesce(a.long_txn_id, a.txn_id), a.revision, a.kind, a.day,
+        a.nanosecond, a.qty
+    FROM amends.authority a
+    WHERE a.unit_id = ANY(%s) AND EXISTS (
+        SELECT FROM observed o WHERE o.unit_id = a.unit_id AND o.key = a.key
+            AND o.txn_id = coalesce(a.long_txn_id, a.txn_id) AND o.revision = a.revision)
+)
+SELECT k.item, k.location, c.txn_id, c.revision
+FROM (
+    SELECT unit_id, key, txn_id, revision FROM said
+    GROUP BY unit_id, key, txn_id, revision HAVING count(*) > 1
+) c
+JOIN amends.stock_key k ON k.namespace_id = %s AND k.number = c.key
+ORDER BY c.key, c.txn_id COLLATE "C", c.revision
+"""
+
+
+class PostgresSnapshot:
+    """A `Snapshot` over a connection whose transaction has one view of the database."""
+
+    def __init__(self, connection: Connection, home: Home, config: NamespaceConfig) -> None:
+        self._connection = connection
+        self._home = home
+        self._config = config
+        self._cursors = 0
+        # The first statement fixes the moment.
+        ((follows,),) = self._rows(SELECT_INFO, home.id)
+        self._info = home.info._replace(follows=follows)
+
+    def info(self) -> NamespaceInfo:
+        """What was provisioned."""
+        return self._info
+
+    def config(self) -> NamespaceConfig:
+        """The namespace's configuration."""
+        return self._config
+
+    def source_incarnation(self) -> str:
+        """The id of the source log that is there now. Raises InputError when there is none."""
+        return source_segments.find(self._connection, self._info.source).incarnation
+
+    def source_extents(self) -> Sequence[Extent]:
+        """What the source retains, by partition."""
+        return source_segments.find(self._connection, self._info.source).extents
+
+    def output_ends(self) -> Sequence[int]:
+        """The output log's ends, by partition."""
+        return [end for (end,) in self._rows(SELECT_OUTPUT_ENDS, self._home.id)]
+
+    def progress(self) -> Sequence[Progress]:
+        """Where the roles stand, by partition."""
+        return [read_progress(self._connection, unit_id) for unit_id in self._home.units]
+
+    def records(self, partition: int, start: int, until: int) -> Iterator[Records]:
+        """Raw source records in runs."""
+        log = source_segments.find(self._connection, self._info.source)
+        while True:
+            wanted = source_segments.Range(partition, start, until)
+            run = source_segments.read(self._connection, log, wanted, RUN_RECORDS)
+            yield run
+            start = run.until
+            if start >= until:
+                return
+
+    def set_asides(self, partition: int) -> Sequence[SetAside]:
+        """Declared records by offset."""
+        return read_set_asides(self._connection, self._unit(partition))
+
+    def visible(self) -> Iterator[Envelope]:
+        """Rows that readers see, in the order of their encoded ids."""
+        kinds = sorted(map(int, VISIBLE))
+        return map(view_rows.envelope, self._stream(SELECT_VISIBLE, list(self._home.units), kinds))
+
+    def quarantine(self) -> Iterator[Quarantined]:
+        """Rejected records by partition and offset."""
+        units = list(self._home.units)
+        rows = self._stream(SELECT_QUARANTINE, units, at_once=REJECTIONS_AT_ONCE)
+        return (
+            Quarantined(partition, Rejection(offset, Code(code), raw_key, value))
+            for partition, offset, code, raw_key, value in rows
+        )
+
+    def conflicts(self) -> Iterator[ConflictRef]:
+        """Revisions with more than one candidate, in key and identity order."""
+        units = list(self._home.units)
+        rows = self._stream(SELECT_CONFLICTS, units, units, self._home.id)
+        return (ConflictRef(*row) for row in rows)
+
+    def _unit(self, partition: int) -> int:
+        units = self._home.units
+        if not 0 <= partition < len(units):
+            expected = f"a partition from 0 to {len(units) - 1}"
+            where = f"namespace {self._info.namespace}"
+            raise InputError(where, expected=expected, found=str(partition))
+        return units[partition]
+
+    def _rows(self, statement: str, *parameters: object) -> Cursor:
+        return self._connection.execute(statement, parameters, binary=True)
+
+    def _stream(
+        self, statement: str, *parameters: object, at_once: int = ROWS_AT_ONCE
+    ) -> Iterator[tuple[Any, ...]]:
+        self._cursors += 1
+        with self._connection.cursor(f"rows{self._cursors}") as cursor:
+            cursor.itersize = at_once
+            cursor.execute(statement, parameters, binary=True)
+            yield from cursor
+
+
+def read_set_asides(connection: Connection, unit_id: int) -> list[SetAside]:
+    """Declared records of a unit by offset."""
+    rows = connection.execute(SELECT_SET_ASIDES, (unit_id,), binary=True)
+    return [SetAside(*row) for row in rows]

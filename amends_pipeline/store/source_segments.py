@@ -1,0 +1,122 @@
+"""The source log in tables: how it is found and read.
+
+`amends.source_segment` holds records that were appended together, one value after the other in one
+byte string, with the position where each ends. The view `amends.source_record` shows them one by
+one. Here is what a snapshot needs of it; `sources/table.py` is the log itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+from amends_pipeline.inventory.slice import Records
+from amends_pipeline.kernel.display import shown
+from amends_pipeline.kernel.errors import InputError
+from amends_pipeline.ports import Extent
+from amends_pipeline.store.postgres import Connection
+
+SELECT_LOG: Final = """
+SELECT l.incarnation, p.id, p.start_offset, p.end_offset
+FROM amends.source_log l JOIN amends.source_partition p ON p.log_id = l.id
+WHERE l.name = %s ORDER BY p.partition
+"""
+# Cut on the server: a segment may be long, and one record of it may be wanted.
+SELECT_SEGMENTS: Final = """
+SELECT s.base + c.low, s.ends[c.low + 1 : c.high], coalesce(s.ends[c.low], 0) AS skipped,
+    substring(s.record_values FROM coalesce(s.ends[c.low], 0) + 1
+        FOR s.ends[c.high] - coalesce(s.ends[c.low], 0)),
+    s.raw_keys[c.low + 1 : c.high]
+FROM amends.source_segment s
+CROSS JOIN LATERAL (
+    SELECT least(greatest(%(start)s::int8 - s.base, 0), s.count)::int4 AS low,
+        least(%(until)s::int8 - s.base, s.count)::int4 AS high
+) c
+WHERE s.source_partition_id = %(partition)s AND s.base < %(until)s AND s.base >= coalesce((
+    SELECT max(f.base) FROM amends.source_segment f
+    WHERE f.source_partition_id = %(partition)s AND f.base <= %(start)s), %(start)s)
+    AND c.low < c.high
+ORDER BY s.base
+"""
+SELECT_NEXT_RECORD: Final = """
+SELECT coalesce((
+    SELECT %(stop)s::int8 FROM (
+        SELECT base, count FROM amends.source_segment
+        WHERE source_partition_id = %(partition)s AND base <= %(stop)s
+        ORDER BY base DESC LIMIT 1
+    ) last WHERE last.base + last.count > %(stop)s
+), (
+    SELECT min(base) FROM amends.source_segment
+    WHERE source_partition_id = %(partition)s AND base > %(stop)s AND base < %(until)s
+))
+"""
+
+
+class Range(NamedTuple):
+    """Offsets of a partition, from `start` up to and without `until`."""
+
+    partition: int
+    start: int
+    until: int
+
+
+class Log(NamedTuple):
+    """A source log as it is now; both columns by partition."""
+
+    source: str
+    incarnation: str
+    ids: Sequence[int]
+    """Surrogate keys of its partitions."""
+    extents: Sequence[Extent]
+
+    def partition_id(self, partition: int) -> int:
+        """Surrogate key of a partition. Raises InputError."""
+        if not 0 <= partition < len(self.ids):
+            expected = f"a partition from 0 to {len(self.ids) - 1}"
+            raise InputError(f"source {self.source}", expected=expected, found=str(partition))
+        return self.ids[partition]
+
+
+def find(connection: Connection, source: str) -> Log:
+    """The log of a source. Raises InputError when it was not created."""
+    rows = connection.execute(SELECT_LOG, (source,), binary=True).fetchall()
+    if not rows:
+        where = f"source {shown(source)}"
+        raise InputError(where, expected="a source that was created", found="none")
+    extents = [Extent(start, end) for _, _, start, end in rows]
+    return Log(source, rows[0][0], [row[1] for row in rows], extents)
+
+
+def read(connection: Connection, log: Log, wanted: Range, limit: int) -> Records:
+    """At most `limit` records of a range, as `SourceLog.read` promises them."""
+    partition, start, until = wanted
+    partition_id = log.partition_id(partition)
+    offsets: list[int] = []
+    keys: list[bytes | None] = []
+    values: list[bytes] = []
+    position = max(start, log.extents[partition].start)
+    while position < until:
+        stop = min(until, position + limit - len(offsets))
+        if position < stop:
+            part = {"partition": partition_id, "start": position, "until": stop}
+            for base, ends, skipped, joined, raw_keys in connection.execute(
+                SELECT_SEGMENTS, part, binary=True
+            ):
+                offsets += range(base, base + len(ends))
+                cuts = pairwise([0, *(end - skipped for end in ends)])
+                values += [joined[low:high] for low, high in cuts]
+                keys += raw_keys or [None] * len(ends)
+        position = _next_record(connection, partition_id, stop, until)
+        if len(offsets) >= limit:
+            break
+    return Records(start, position, offsets, keys, values)
+
+
+def _next_record(connection: Connection, partition_id: int, stop: int, until: int) -> int:
+    """The first offset from `stop` on that holds a record, or `until` when none before it does."""
+    if stop >= until:
+        return until
+    wanted = {"partition": partition_id, "stop": stop, "until": until}
+    row = connection.execute(SELECT_NEXT_RECORD, wanted, binary=True).fetchone()
+    return until if row is None or row[0] is None else int(row[0])

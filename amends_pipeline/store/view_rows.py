@@ -1,0 +1,89 @@
+"""The rows that readers see, and the withdrawn ones that keep older statements out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from amends_pipeline.inventory.envelope import Cause, Envelope, OutputId
+from amends_pipeline.store import arrays
+from amends_pipeline.store.postgres import Connection
+
+COLUMNS: Final = (
+    "v.key, v.type, v.day, v.version, v.close, v.cause_offset, v.cause_txn_id, v.cause_revision,"
+    " v.reason_txn_ids, v.reason_revisions"
+)
+"""Columns of `amends.view_row` in the order of `envelope`."""
+
+SELECT_ROWS: Final = f"""
+SELECT {COLUMNS}
+FROM unnest(%s::int2[], %s::int4[], %s::int4[]) AS w (family, key, day)
+JOIN amends.view_row v ON v.unit_id = %s AND v.family = w.family AND v.key = w.key AND v.day = w.day
+"""  # noqa: S608 - columns of this file
+SAVE_ROWS: Final = """
+INSERT INTO amends.view_row (unit_id, family, key, day, type, version, close, cause_offset,
+    cause_txn_id, cause_revision)
+SELECT %s, * FROM unnest(%s::int2[], %s::int4[], %s::int4[], %s::int2[], %s::int8[], %s::int8[],
+    %s::int8[], %s::text[], %s::int8[])
+ON CONFLICT (unit_id, family, key, day) DO UPDATE SET type = excluded.type,
+    version = excluded.version, close = excluded.close, cause_offset = excluded.cause_offset,
+    cause_txn_id = excluded.cause_txn_id, cause_revision = excluded.cause_revision,
+    reason_txn_ids = NULL, reason_revisions = NULL
+"""
+SAVE_REASONS: Final = """
+UPDATE amends.view_row SET reason_txn_ids = %s::text[], reason_revisions = %s::int8[]
+WHERE unit_id = %s AND family = %s AND key = %s AND day = %s
+"""
+DELETE_ROWS: Final = "DELETE FROM amends.view_row WHERE unit_id = %s"
+
+
+def load_rows(
+    connection: Connection, unit_id: int, outputs: Iterable[OutputId]
+) -> Mapping[OutputId, Envelope]:
+    """Rows of the given ids that are stored."""
+    asked = list(outputs)
+    if not asked:
+        return {}
+    families, keys, days = zip(*asked, strict=True)
+    wanted = (arrays.int2s(families), arrays.int4s(keys), arrays.int4s(days))
+    rows = connection.execute(SELECT_ROWS, (*wanted, unit_id), binary=True)
+    return {found.output_id: found for found in map(envelope, rows.fetchall())}
+
+
+def envelope(row: Sequence[Any]) -> Envelope:
+    """Read `COLUMNS`."""
+    key, kind, day, version, close, offset, txn_id, revision, txn_ids, revisions = row
+    reasons = tuple(zip(txn_ids, revisions, strict=True)) if txn_ids else ()
+    return Envelope(key, kind, day, version, close, Cause(offset, txn_id, revision), reasons)
+
+
+def save_rows(connection: Connection, unit_id: int, rows: Mapping[OutputId, Envelope]) -> None:
+    """Store rows in place of what is stored of their ids."""
+    if not rows:
+        return
+    families, keys, days = zip(*rows, strict=True)
+    _, kinds, _, versions, closes, causes, _ = zip(*rows.values(), strict=True)
+    offsets, txn_ids, revisions = zip(*causes, strict=True)
+    columns = (
+        arrays.int2s(families),
+        arrays.int4s(keys),
+        arrays.int4s(days),
+        arrays.int2s(kinds),
+        arrays.int8s(versions),
+        arrays.int8s(closes),
+        arrays.int8s(offsets),
+        arrays.texts(txn_ids),
+        arrays.int8s(revisions),
+    )
+    connection.execute(SAVE_ROWS, (unit_id, *columns))
+    for output, *reasons in _reasons(rows):
+        connection.execute(SAVE_REASONS, (*reasons, unit_id, *output))
+
+
+def _reasons(
+    rows: Mapping[OutputId, Envelope],
+) -> Iterator[tuple[OutputId, arrays.Texts, arrays.Int8s]]:
+    for output, row in rows.items():
+        if row.reasons:
+            txn_ids, revisions = zip(*row.reasons, strict=True)
+            yield output, arrays.texts(txn_ids), arrays.int8s(revisions)

@@ -1,0 +1,82 @@
+"""What every test can ask for: a private PostgreSQL server, a fresh database, Hypothesis set up.
+
+Tests never touch a server or a home of the user's: the two variables that name them are replaced
+for the whole run, and for every process that a test starts. Each worker of pytest-xdist has a
+server of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import time
+import uuid
+from pathlib import Path
+
+import hypothesis
+import psycopg
+import pytest
+from psycopg import sql
+
+from amends_pipeline.store.server import HOME_VARIABLE, URL_VARIABLE, connect_info
+
+hypothesis.settings.register_profile("dev", deadline=None, print_blob=True)
+hypothesis.settings.register_profile("ci", deadline=None, print_blob=True, derandomize=True)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
+
+# A power loss in the middle of a test has nothing to lose.
+SETTINGS = {"fsync": "off", "full_page_writes": "off"}
+
+
+def make_home():
+    """Make a short folder for a private server that user nobody can reach: root's tests need it."""
+    home = Path(tempfile.mkdtemp(prefix="amends-test-"))
+    home.chmod(0o711)
+    return home
+
+
+def remove_home(home):
+    """Delete a home; its keeper notices and ends the server, after which nothing writes there."""
+    for _ in range(100):
+        shutil.rmtree(home, ignore_errors=True)
+        if not home.exists():
+            return
+        time.sleep(0.05)
+
+
+def pytest_configure(config):
+    home = make_home()
+    os.environ.pop(URL_VARIABLE, None)
+    os.environ[HOME_VARIABLE] = str(home)
+    config.add_cleanup(lambda: remove_home(home))
+
+
+@pytest.fixture(scope="session")
+def postgres_server():
+    """The private server of this test process, a `Server`, in the home that AMENDS_HOME names."""
+    with connect_info(linger=0.0, settings=SETTINGS) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def template_database(postgres_server):
+    """The database that every fresh one is copied from; here an empty one.
+
+    Override it where tests want tables: make a database, migrate it once, close every connection
+    to it and return its name.
+    """
+    return "template0"
+
+
+@pytest.fixture
+def database_url(postgres_server, template_database):
+    """The psycopg URL of a database that no other test sees, dropped after the test."""
+    lease, name = postgres_server.lease, f"test_{uuid.uuid4().hex}"
+    create = "create database {} template {} strategy file_copy"
+    with psycopg.connect(lease.url("postgres"), autocommit=True) as connection:
+        connection.execute(
+            sql.SQL(create).format(sql.Identifier(name), sql.Identifier(template_database))
+        )
+        yield lease.url(name)
+        connection.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))

@@ -1,0 +1,1 @@
+"""The rooms that know Dagster, through Dagster itself."""

@@ -1,0 +1,416 @@
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from amends_pipeline.inventory.config import parse_configuration
+from amends_pipeline.inventory.envelope import STATUS_DAY, Cause, Encoder, Type
+from amends_pipeline.inventory.view import Fault, apply, malformation, visible
+from amends_pipeline.kernel.instants import MAX_DAY
+from amends_pipeline_tests.envelopes import (
+    LARGEST,
+    SMALLEST,
+    batch,
+    drawn,
+    envelope,
+    envelopes,
+)
+from amends_pipeline_tests.tables import FIRST_DAY, configuration, envelope_line, lines
+
+CONFIG = parse_configuration(configuration(keys="abc"))
+
+
+def line_of(one) -> str:
+    return envelope_line(json.loads(Encoder(CONFIG, 0).encode(one)))
+
+
+@dataclass
+class Reader:
+    """A reader's rows, and what became of the deliveries to them."""
+
+    rows: dict
+    consumed: int = 0
+    duplicates: int = 0
+    outdated: int = 0
+    fault: Fault | None = None
+
+    def deliver(self, delivered) -> Reader:
+        """Apply a batch and store what it says is to be stored."""
+        batched = batch(delivered)
+        wanted = {one.output_id for one in delivered if one.type in set(Type)}
+        stored = {output: row for output, row in self.rows.items() if output in wanted}
+        applied = apply(CONFIG, 0, stored, batched)
+        return Reader(
+            self.rows | applied.rows,
+            applied.consumed,
+            applied.duplicates,
+            applied.outdated,
+            applied.fault,
+        )
+
+    def lines(self) -> list[str]:
+        return [line_of(row) for _, row in sorted(self.rows.items())]
+
+
+def delivered(*tables: str) -> Reader:
+    """A reader after one batch per table."""
+    reader = Reader({})
+    for table in tables:
+        reader = reader.deliver(envelopes(table))
+    return reader
+
+
+@dataclass
+class Case:
+    """Batches of deliveries, and the rows, withdrawals included, that are left."""
+
+    batches: list[str]
+    rows: str
+    duplicates: int = 0
+    outdated: int = 0
+
+
+CASES = {
+    "a first version": Case(
+        ["a day 1 balance v1 50, by A r1 at 0"], "a day 1 balance v1 50, by A r1 at 0"
+    ),
+    "a first version that is not 1": Case(
+        ["a day 1 balance v4 50, by A r1 at 0"], "a day 1 balance v4 50, by A r1 at 0"
+    ),
+    "a higher version replaces": Case(
+        ["a day 1 balance v1 50, by A r1 at 0", "a day 1 balance v2 70, by A r2 at 3"],
+        "a day 1 balance v2 70, by A r2 at 3",
+    ),
+    "a higher version replaces in one batch": Case(
+        ["a day 1 balance v1 50, by A r1 at 0\n a day 1 balance v2 70, by A r2 at 3"],
+        "a day 1 balance v2 70, by A r2 at 3",
+    ),
+    "a lower version is ignored": Case(
+        ["a day 1 balance v2 70, by A r2 at 3", "a day 1 balance v1 50, by A r1 at 0"],
+        "a day 1 balance v2 70, by A r2 at 3",
+        outdated=1,
+    ),
+    "a lower version is ignored in one batch": Case(
+        ["a day 1 balance v2 70, by A r2 at 3\n a day 1 balance v1 50, by A r1 at 0"],
+        "a day 1 balance v2 70, by A r2 at 3",
+        outdated=1,
+    ),
+    "an equal envelope is a duplicate": Case(
+        ["a day 1 balance v2 70, by A r2 at 3"] * 2,
+        "a day 1 balance v2 70, by A r2 at 3",
+        duplicates=1,
+    ),
+    "an equal envelope is a duplicate in one batch": Case(
+        ["a day 1 balance v2 70, by A r2 at 3\n" * 3],
+        "a day 1 balance v2 70, by A r2 at 3",
+        duplicates=2,
+    ),
+    "a duplicate withdrawal": Case(
+        ["a day 1 alert v2 withdrawn, by A r2 at 3"] * 2,
+        "a day 1 alert v2 withdrawn, by A r2 at 3",
+        duplicates=1,
+    ),
+    "a withdrawal keeps its version": Case(
+        ["a day 1 balance v6 50, by A r1 at 0", "a day 1 balance v7 withdrawn, by A r2 at 3"],
+        "a day 1 balance v7 withdrawn, by A r2 at 3",
+    ),
+    "P3: after a withdrawal an older statement does not come back": Case(
+        ["a day 1 balance v7 withdrawn, by A r2 at 3", "a day 1 balance v6 50, by A r1 at 0"],
+        "a day 1 balance v7 withdrawn, by A r2 at 3",
+        outdated=1,
+    ),
+    "a withdrawal of something never seen": Case(
+        ["a day 1 alert v2 withdrawn, by A r2 at 3", "a day 1 alert v1 50, by A r1 at 0"],
+        "a day 1 alert v2 withdrawn, by A r2 at 3",
+        outdated=1,
+    ),
+    "S5: withdrawn and stated again in one batch": Case(
+        [
+            "a day 1 balance v2 50, by A r1 at 0",
+            "a day 1 balance v3 withdrawn, by A r2 at 3\n a day 1 balance v4 20, by A r3 at 4",
+        ],
+        "a day 1 balance v4 20, by A r3 at 4",
+    ),
+    "S5: the same with the batch in the other order": Case(
+        [
+            "a day 1 balance v2 50, by A r1 at 0",
+            "a day 1 balance v4 20, by A r3 at 4\n a day 1 balance v3 withdrawn, by A r2 at 3",
+        ],
+        "a day 1 balance v4 20, by A r3 at 4",
+        outdated=1,
+    ),
+    "alert and balance of one day are two outputs": Case(
+        ["a day 1 balance v5 50, by A r1 at 0\n a day 1 alert v1 50, by A r1 at 0"],
+        "a day 1 alert v1 50, by A r1 at 0\n a day 1 balance v5 50, by A r1 at 0",
+    ),
+    "days are outputs of their own": Case(
+        ["a day 2 balance v5 50, by A r1 at 0\n a day 1 balance v1 70, by A r1 at 0"],
+        "a day 1 balance v1 70, by A r1 at 0\n a day 2 balance v5 50, by A r1 at 0",
+    ),
+    "keys are outputs of their own": Case(
+        ["b day 1 balance v5 50, by A r1 at 0\n a day 1 balance v1 70, by A r1 at 1"],
+        "a day 1 balance v1 70, by A r1 at 1\n b day 1 balance v5 50, by A r1 at 0",
+    ),
+    "a status blocks and is ready again": Case(
+        [
+            "a status v1 READY, by A r1 at 0",
+            "a status v2 BLOCKED by A r1, by A r1 at 1",
+            "a status v3 READY, by A r2 at 2\n a status v2 BLOCKED by A r1, by A r1 at 1",
+        ],
+        "a status v3 READY, by A r2 at 2",
+        outdated=1,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_the_highest_version_stands(case):
+    reader = delivered(*case.batches)
+    assert reader.lines() == lines(case.rows)
+    assert reader.fault is None
+    assert reader.consumed == len(lines(case.batches[-1]))
+    assert (reader.duplicates, reader.outdated) == (case.duplicates, case.outdated)
+
+
+def test_p3_a_withdrawal_holds_after_the_reader_is_started_again():
+    late = envelopes("a day 1 balance v6 50, by A r1 at 0")
+    gone = delivered(
+        "a day 1 balance v6 50, by A r1 at 0", "a day 1 balance v7 withdrawn, by A r2 at 3"
+    )
+    once = gone.deliver(late)
+    again = Reader(dict(once.rows)).deliver(late)
+    for reader in (once, again):
+        assert reader.lines() == ["a day 1 balance v7 withdrawn, by A r2 at 3"]
+        assert reader.outdated == 1
+        assert not any(map(visible, reader.rows.values()))
+
+
+@pytest.mark.parametrize(
+    ("line", "seen"),
+    [
+        ("a day 1 balance v1 50, by A r1 at 0", True),
+        ("a day 1 balance v1 withdrawn, by A r1 at 0", False),
+        ("a day 1 alert v1 50, by A r1 at 0", True),
+        ("a day 1 alert v1 withdrawn, by A r1 at 0", False),
+        ("a status v1 READY, by A r1 at 0", True),
+        ("a status v1 BLOCKED by A r1, by A r1 at 0", True),
+    ],
+)
+def test_readers_see_statements_and_no_withdrawals(line, seen):
+    assert visible(envelope(line)) is seen
+
+
+# Faults
+
+STORED = "a day 1 balance v2 70, by A r2 at 3"
+OTHERS = {
+    "another offset": "a day 1 balance v2 70, by A r2 at 4",
+    "another transaction": "a day 1 balance v2 70, by B r2 at 3",
+    "another revision": "a day 1 balance v2 70, by A r3 at 3",
+    "another close": "a day 1 balance v2 71, by A r2 at 3",
+    "a withdrawal": "a day 1 balance v2 withdrawn, by A r2 at 3",
+}
+BEFORE = "b day 1 balance v1 50, by C r1 at 0\n a day 2 balance v1 50, by A r1 at 0"
+AFTER = "c day 1 balance v1 50, by C r1 at 9"
+
+
+@pytest.mark.parametrize("line", OTHERS.values(), ids=OTHERS)
+def test_another_envelope_of_an_equal_version_is_a_fault_and_what_precedes_it_stands(line):
+    reader = delivered(STORED, f"{BEFORE}\n{line}\n{AFTER}")
+    assert reader.fault is not None
+    assert reader.fault.position == reader.consumed == 2
+    assert "version 2" in reader.fault.expected
+    assert reader.lines() == [
+        STORED,
+        "a day 2 balance v1 50, by A r1 at 0",
+        "b day 1 balance v1 50, by C r1 at 0",
+    ]
+
+
+@pytest.mark.parametrize("line", OTHERS.values(), ids=OTHERS)
+def test_the_same_fault_inside_one_batch(line):
+    reader = delivered(f"{STORED}\n{STORED}\n{line}\n{AFTER}")
+    assert reader.fault is not None
+    assert reader.fault.position == reader.consumed == 2
+    assert reader.lines() == [STORED]
+    assert reader.duplicates == 1
+
+
+def test_other_reasons_of_an_equal_version_are_a_fault():
+    reader = delivered(
+        "a status v2 BLOCKED by A r1, by A r1 at 1",
+        "a status v2 BLOCKED by A r1, B r1, by A r1 at 1",
+    )
+    assert reader.fault is not None
+    assert reader.lines() == ["a status v2 BLOCKED by A r1, by A r1 at 1"]
+
+
+def test_a_lower_version_with_other_content_is_only_late():
+    reader = delivered(STORED, "a day 1 balance v1 99, by Z r9 at 2")
+    assert (reader.fault, reader.outdated) == (None, 1)
+
+
+GOOD = envelope("a day 3 balance v2 70, by A r2 at 4")
+READY = envelope("a status v1 READY, by A r1 at 0")
+BLOCKED = envelope("a status v2 BLOCKED by A r1, B r2, by B r2 at 7")
+GONE = envelope("a day 3 alert v2 withdrawn, by A r2 at 3")
+CAUSE = GOOD.cause
+MALFORMED = {
+    "a key number below all": (GOOD._replace(key=-1), "a key number below 3", "-1"),
+    "a key number above all": (GOOD._replace(key=3), "a key number below 3", "3"),
+    "type 0": (GOOD._replace(type=0), "a type from 1 to 6", "0"),
+    "type 7": (GOOD._replace(type=7), "a type from 1 to 6", "7"),
+    "version 0": (GOOD._replace(version=0), "a version from 1", "0"),
+    "a version of 65 bits": (GOOD._replace(version=LARGEST + 1), "a version from 1", None),
+    "the day before the origin": (GOOD._replace(day=FIRST_DAY - 1), "a day from the origin", None),
+    "the day after the last": (GOOD._replace(day=MAX_DAY + 1), "a day from the origin", None),
+    "a balance without a day": (GOOD._replace(day=STATUS_DAY), "a day from the origin", None),
+    "a status with a day": (READY._replace(day=FIRST_DAY), "no day on a status", None),
+    "a close over 64 bits": (GOOD._replace(close=LARGEST + 1), "a close of 64 bits", None),
+    "a close under 64 bits": (GOOD._replace(close=SMALLEST - 1), "a close of 64 bits", None),
+    "a close on a withdrawal": (GONE._replace(close=1), "no close", "1"),
+    "a close on a status": (READY._replace(close=-1), "no close", "-1"),
+    "READY with a reason": (READY._replace(reasons=(("A", 1),)), "reasons on BLOCKED", "1 reasons"),
+    "BLOCKED for nothing": (BLOCKED._replace(reasons=()), "reasons on BLOCKED", "0 reasons"),
+    "a balance with a reason": (GOOD._replace(reasons=(("A", 1),)), "reasons on BLOCKED", None),
+    "a reason without a name": (BLOCKED._replace(reasons=(("", 1),)), "reasons with txn_id", None),
+    "a reason of revision 0": (BLOCKED._replace(reasons=(("A", 0),)), "reasons with txn_id", None),
+    "a reason with U+0000": (BLOCKED._replace(reasons=(("A\0", 1),)), "reasons with txn_id", None),
+    "a reason twice": (BLOCKED._replace(reasons=(("A", 1),) * 2), "each reason once", None),
+    "reasons out of order": (
+        BLOCKED._replace(reasons=(("A", 10), ("A", 2))),
+        *("each reason once", None),
+    ),
+    "reasons in the order of UTF-16": (
+        BLOCKED._replace(reasons=(("\U0001f600", 1), ("\uff61", 1))),
+        *("each reason once", None),
+    ),
+    "an offset below 0": (GOOD._replace(cause=CAUSE._replace(offset=-1)), "a cause with", None),
+    "an offset of 65 bits": (
+        GOOD._replace(cause=CAUSE._replace(offset=LARGEST + 1)),
+        *("a cause with", None),
+    ),
+    "a cause without a name": (
+        GOOD._replace(cause=CAUSE._replace(txn_id="")),
+        "a cause with",
+        None,
+    ),
+    "a cause with U+0000": (GOOD._replace(cause=CAUSE._replace(txn_id="\0")), "a cause with", None),
+    "a cause of revision 0": (
+        GOOD._replace(cause=CAUSE._replace(revision=0)),
+        "a cause with",
+        None,
+    ),
+    "a cause of 65 bits": (
+        GOOD._replace(cause=CAUSE._replace(revision=LARGEST + 1)),
+        *("a cause with", None),
+    ),
+}
+
+
+@pytest.mark.parametrize(("one", "expected", "found"), MALFORMED.values(), ids=MALFORMED)
+def test_what_is_malformed_stops_the_partition_before_the_version_rule(one, expected, found):
+    defect = malformation(CONFIG, 0, one)
+    assert defect is not None
+    assert defect[0].startswith(expected)
+    assert defect[1] == found or found is None
+    applied = apply(CONFIG, 0, {}, batch([READY, one, envelope(AFTER)]))
+    assert applied.fault == Fault(1, *defect)
+    assert applied.rows == {READY.output_id: READY}
+    assert applied.consumed == 1
+
+
+def test_a_malformed_envelope_of_a_lower_version_is_a_fault_too():
+    stored = GOOD._replace(version=9)
+    applied = apply(
+        CONFIG, 0, {stored.output_id: stored}, batch([GOOD._replace(close=LARGEST + 1)])
+    )
+    assert applied.fault is not None
+    assert (applied.rows, applied.outdated) == ({}, 0)
+
+
+def test_an_envelope_of_another_partition_stops_it():
+    defect = malformation(CONFIG, 1, GOOD)
+    assert defect == ("a key of partition 1", "one of partition 0")
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        *(GOOD, READY, BLOCKED, GONE),
+        GOOD._replace(day=FIRST_DAY, version=1, close=SMALLEST),
+        GOOD._replace(day=MAX_DAY, version=LARGEST, close=LARGEST),
+        GOOD._replace(cause=Cause(0, "\u2028", 1)),
+        GOOD._replace(cause=Cause(LARGEST, "\U0010ffff", LARGEST)),
+        BLOCKED._replace(reasons=(("\uff61", LARGEST), ("\U0001f600", 1))),
+    ],
+)
+def test_what_lies_at_the_edge_is_well_formed(one):
+    assert malformation(CONFIG, 0, one) is None
+
+
+# Laws
+
+
+@st.composite
+def published(draw):
+    """Well-formed envelopes, at most one for each version of an output; versions are few."""
+    few = drawn(2, FIRST_DAY, FIRST_DAY + 1).map(
+        lambda one: one._replace(version=one.version % 5 + 1)
+    )
+    drawn_envelopes = draw(st.lists(few, min_size=1, max_size=10))
+    return list({(one.output_id, one.version): one for one in drawn_envelopes}.values())
+
+
+@st.composite
+def deliveries(draw):
+    """Envelopes, and batches that deliver each of them at least once, in any order."""
+    once = draw(published())
+    again = draw(st.lists(st.sampled_from(once), max_size=8))
+    order = draw(st.permutations(once + again))
+    cuts = sorted(draw(st.sets(st.integers(1, len(order)), max_size=3)))
+    return once, [order[i:j] for i, j in zip([0, *cuts], [*cuts, len(order)], strict=True)]
+
+
+@given(deliveries())
+def test_any_delivery_that_holds_each_envelope_gives_the_same_rows(drawn_deliveries):
+    once, batches = drawn_deliveries
+    reader = Reader({})
+    passed_over = 0
+    for each in batches:
+        reader = reader.deliver(each)
+        assert reader.fault is None
+        assert reader.consumed == len(each)
+        passed_over += reader.duplicates + reader.outdated
+    highest = {}
+    for one in sorted(once, key=lambda one: one.version):
+        highest[one.output_id] = one
+    assert reader.rows == highest
+    taken = sum(map(len, batches)) - passed_over
+    assert len(highest) <= taken <= len(once)
+
+
+@given(deliveries())
+def test_cutting_deliveries_into_batches_changes_nothing(drawn_deliveries):
+    _, batches = drawn_deliveries
+    order = [one for each in batches for one in each]
+    by_one = Reader({})
+    for one in order:
+        by_one = by_one.deliver([one])
+    at_once = Reader({}).deliver(order)
+    in_batches = Reader({})
+    for each in batches:
+        in_batches = in_batches.deliver(each)
+    assert by_one.rows == at_once.rows == in_batches.rows
+
+
+@given(published())
+def test_rows_that_are_handed_in_are_not_changed(once):
+    stored = Reader({}).deliver(once).rows
+    copy = dict(stored)
+    apply(CONFIG, 0, stored, batch([one._replace(version=9) for one in once[:1]]))
+    assert stored == copy

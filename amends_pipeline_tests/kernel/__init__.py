@@ -1,0 +1,3 @@
+"""Tests of amends_pipeline.kernel."""
+
+from __future__ import annotations

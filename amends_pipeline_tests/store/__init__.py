@@ -1,0 +1,1 @@
+"""PostgreSQL for real: no test of this folder replaces it by anything."""

@@ -1,0 +1,1 @@
+"""The private server: shared, private, and back again whatever was killed."""
