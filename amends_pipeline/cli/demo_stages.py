@@ -18,7 +18,7 @@ from amends_pipeline.defs.partitions import register, unit_key
 from amends_pipeline.defs.resources import resource_over
 from amends_pipeline.flows.append import Line, append
 from amends_pipeline.flows.provision import provision
-from amends_pipeline.inventory.config import NamespaceConfig, load_configuration
+from amends_pipeline.inventory.config import NamespaceConfig
 from amends_pipeline.inventory.envelope import STATUS_DAY, Encoder, Envelope, Type
 from amends_pipeline.kernel import strict_json
 from amends_pipeline.kernel.errors import InputError, OperationError
@@ -94,12 +94,11 @@ def seed_folder() -> Path:
     return folder
 
 
-def played(ledger: Ledger, folder: Path) -> Iterator[Stage]:
+def played(ledger: Ledger, config: NamespaceConfig, folder: Path) -> Iterator[Stage]:
     """Provision the namespace in an empty ledger, then play stage after stage.
 
     Raises OperationError when a run fails.
     """
-    config = load_configuration(folder / "config.json")
     unit = Unit(config.namespace, PARTITION)
     provision(ledger, config)
     definitions = dg.Definitions(

@@ -17,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from amends_pipeline.cli.demo_stages import Day, Stage
+from amends_pipeline.inventory.config import NamespaceConfig
 from amends_pipeline.kernel.display import escape_terminal
 
 WIDTH = 92
@@ -25,11 +26,13 @@ WIDTH = 92
 _GOOD, _BAD, _FAINT, _HEAD = "green", "red", "dim", "bold"
 
 
-def opening(folder: Path, database: str) -> bytes:
+def opening(config: NamespaceConfig, folder: Path, database: str) -> bytes:
     """Say what is going to happen."""
+    (item, location), balance, threshold, _ = config.keys[0]
+    key = escape_terminal(f"{item} at {location}")
     return _written(
         Text(
-            "One stock key, DEMO-PART at DEPOT-A, opens with 100 units; below 60 it alerts. Each"
+            f"One stock key, {key}, opens with {balance} units and alerts below {threshold}. Each"
             " stage appends records, and a Dagster run decides, publishes, applies and verifies"
             " them."
         ),
@@ -176,7 +179,7 @@ def _verdict(told: Stage) -> Text:
 
 
 def _is(envelope: Mapping[str, Any], kind: str) -> bool:
-    return envelope["type"] == kind
+    return bool(envelope["type"] == kind)
 
 
 def _place(envelope: Mapping[str, Any]) -> dict[str, Any]:

@@ -44,9 +44,11 @@ def outbox(session: Session, namespace: str) -> None:
             for sequence, known, envelope in ledger.store.outbox(Unit(namespace, partition)):
                 if session.as_json:
                     text = encoder.text(envelope)
-                    session.out.write(rows.outbox_line(partition, sequence, known, text))
-                else:
-                    table.row(*rows.outbox_cells(config, partition, sequence, known, envelope))
+                    line = rows.outbox_line(partition, sequence, text, known=known)
+                    session.out.write(line)
+                    continue
+                cells = rows.outbox_cells(config, partition, sequence, envelope, known=known)
+                table.row(*cells)
         if not session.as_json:
             table.end("no envelopes")
 

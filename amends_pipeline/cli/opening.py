@@ -18,7 +18,7 @@ def opened(home: Path | None) -> Iterator[Ledger]:
     `home` takes the place of AMENDS_HOME where it is given. Raises DatabaseUnavailable,
     SchemaTooNew.
     """
-    from amends_pipeline.store.open import open_ledger
+    from amends_pipeline.assembly import open_ledger
     from amends_pipeline.store.server import connect_info
 
     with connect_info(home) as server, open_ledger(server.ledger_url) as ledger:

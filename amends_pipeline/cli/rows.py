@@ -43,13 +43,13 @@ def view_cells(config: NamespaceConfig, row: Envelope) -> tuple[object, ...]:
 
 
 def outbox_cells(
-    config: NamespaceConfig, partition: int, sequence: int, acknowledged: bool, envelope: Envelope
+    config: NamespaceConfig, partition: int, sequence: int, envelope: Envelope, *, known: bool
 ) -> tuple[object, ...]:
-    """A row of the outbox for the columns `OUTBOX`."""
+    """A row of the outbox for the columns `OUTBOX`; `known` says that it was acknowledged."""
     return (
         partition,
         sequence,
-        "yes" if acknowledged else "no",
+        "yes" if known else "no",
         TYPE_NAMES[Type(envelope.type)],
         *config.keys[envelope.key].stock_key,
         _day(envelope),
@@ -59,10 +59,10 @@ def outbox_cells(
     )
 
 
-def outbox_line(partition: int, sequence: int, acknowledged: bool, envelope: str) -> bytes:
+def outbox_line(partition: int, sequence: int, envelope: str, *, known: bool) -> bytes:
     """A row of the outbox as a line of JSON that holds the envelope as it stands."""
-    known = "true" if acknowledged else "false"
-    head = f'{{"partition":{partition},"sequence":{sequence},"acknowledged":{known}'
+    acknowledged = "true" if known else "false"
+    head = f'{{"partition":{partition},"sequence":{sequence},"acknowledged":{acknowledged}'
     return f'{head},"envelope":{envelope}}}\n'.encode()
 
 

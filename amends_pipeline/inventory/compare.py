@@ -124,7 +124,7 @@ class Difference(Row):
     found: Fact | None
 
 
-class Status(NamedTuple):
+class FoundStatus(NamedTuple):
     """A key's status as readers see it."""
 
     key: int
@@ -146,7 +146,7 @@ class Found(NamedTuple):
 
     balances: DayRows
     alerts: DayRows
-    statuses: Sequence[Status]
+    statuses: Sequence[FoundStatus]
     rejections: Sequence[Rejected]
     conflicts: Sequence[FoundConflict]
 
@@ -157,23 +157,25 @@ def found_rows(
     conflicts: Sequence[FoundConflict],
 ) -> Found:
     """Sort visible envelopes into columns, in the order they come in."""
-    columns = {int(kind): (array("q"), array("q"), array("q")) for kind in Type}
-    statuses: list[Status] = []
+    balances = (array("q"), array("q"), array("q"))
+    alerts = (array("q"), array("q"), array("q"))
+    columns = {int(Type.BALANCE_STATED): balances, int(Type.ALERT_RAISED): alerts}
+    blocked = {int(Type.READY_STATED): False, int(Type.BLOCKED_STATED): True}
+    statuses: list[FoundStatus] = []
     for envelope in envelopes:
-        kind = envelope.type
-        if kind in (Type.READY_STATED, Type.BLOCKED_STATED):
-            blocked = kind == Type.BLOCKED_STATED
-            statuses.append(Status(envelope.key, blocked, envelope.reasons))
-            continue
-        keys, days, closes = columns[kind]
-        keys.append(envelope.key)
-        days.append(envelope.day)
-        closes.append(envelope.close)
-    balances, alerts = (
-        DayRows(*(np.array(column, dtype=np.int64) for column in columns[kind]))
-        for kind in (Type.BALANCE_STATED, Type.ALERT_RAISED)
-    )
-    return Found(balances, alerts, statuses, rejections, conflicts)
+        column = columns.get(envelope.type)
+        if column is not None:
+            column[0].append(envelope.key)
+            column[1].append(envelope.day)
+            column[2].append(envelope.close)
+        elif envelope.type in blocked:
+            status = FoundStatus(envelope.key, blocked[envelope.type], envelope.reasons)
+            statuses.append(status)
+    return Found(_day_rows(*balances), _day_rows(*alerts), statuses, rejections, conflicts)
+
+
+def _day_rows(*columns: array[int]) -> DayRows:
+    return DayRows(*(np.array(column, dtype=np.int64) for column in columns))
 
 
 def differences(config: NamespaceConfig, expected: OracleResult, found: Found) -> list[Difference]:
@@ -217,8 +219,8 @@ def _differing_statuses(
         )
 
     wanted = {key: (bool(reasons), reasons) for key, reasons in expected.statuses.items()}
-    shown_ = ((status.key, (status.blocked, status.reasons)) for status in found.statuses)
-    for key, one, other in sorted(_differing(wanted, shown_), key=lambda row: row[0]):
+    stated = ((status.key, (status.blocked, status.reasons)) for status in found.statuses)
+    for key, one, other in sorted(_differing(wanted, stated), key=lambda row: row[0]):
         yield _of_key(config, Kind.STATUS, key, None, fact(one), fact(other))
 
 

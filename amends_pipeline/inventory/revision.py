@@ -25,13 +25,17 @@ import msgspec
 from amends_pipeline.kernel import strict_json
 from amends_pipeline.kernel.errors import StrictJsonError
 from amends_pipeline.kernel.instants import (
+    DATE_END,
     MAX_DAY,
     MIN_DAY,
+    MINUTE_END,
+    NANOSECONDS_PER_DAY,
     InstantSyntaxError,
     in_range,
     parse_date_part,
     parse_instant,
-    parse_time_part,
+    parse_minute_part,
+    parse_second_part,
 )
 from amends_pipeline.kernel.integers import MAX_INT64, MIN_INT64
 from amends_pipeline.kernel.remembered import Remembered
@@ -50,7 +54,6 @@ _QUOTES = 30  # of nine member names and six texts
 _BATCH = (
     512  # records whose bytes are looked at together; one odd record costs its batch a second look
 )
-_DATE_LENGTH = 10
 
 
 class Revision(msgspec.Struct, frozen=True, gc=False):
@@ -158,7 +161,8 @@ _typed = msgspec.json.Decoder(_Record).decode
 
 
 _dates = Remembered(parse_date_part, limit=1 << 14)
-_times = Remembered(parse_time_part, limit=1 << 17)
+_minutes = Remembered(parse_minute_part, limit=1 << 11)
+_seconds = Remembered(parse_second_part, limit=1 << 16)
 
 
 def _decoded(values: Sequence[bytes]) -> list[Revision | None]:
@@ -199,15 +203,19 @@ def _proven_alone(value: bytes, record: _Record) -> bool:
 
 
 def _revision(record: _Record) -> Revision | None:
-    valid_time = record.valid_time
-    source_time = record.source_time
+    valid = record.valid_time
+    source = record.source_time
     try:
-        day = _dates[valid_time[:_DATE_LENGTH]]
-        shift, nanosecond = _times[valid_time[_DATE_LENGTH:]]
-        source_day = _dates[source_time[:_DATE_LENGTH]] + _times[source_time[_DATE_LENGTH:]][0]
+        day = _dates[valid[:DATE_END]]
+        nanosecond = _minutes[valid[DATE_END:MINUTE_END]] + _seconds[valid[MINUTE_END:]]
+        source_day = _dates[source[:DATE_END]]
+        source_nanosecond = _minutes[source[DATE_END:MINUTE_END]] + _seconds[source[MINUTE_END:]]
     except InstantSyntaxError:
         return None
-    if not MIN_DAY <= source_day <= MAX_DAY:
+    if not 0 <= nanosecond < NANOSECONDS_PER_DAY:
+        shift, nanosecond = divmod(nanosecond, NANOSECONDS_PER_DAY)
+        day += shift
+    if not MIN_DAY <= source_day + source_nanosecond // NANOSECONDS_PER_DAY <= MAX_DAY:
         return None
     stock_key = record.stock_key
     return Revision(
@@ -216,7 +224,7 @@ def _revision(record: _Record) -> Revision | None:
         record.kind,
         stock_key.item,
         stock_key.location,
-        day + shift,
+        day,
         nanosecond,
         record.qty,
     )

@@ -18,21 +18,24 @@ from typing import NamedTuple
 
 NANOSECONDS_PER_SECOND = 1_000_000_000
 NANOSECONDS_PER_DAY = 86_400 * NANOSECONDS_PER_SECOND
+_NANOSECONDS_PER_MINUTE = 60 * NANOSECONDS_PER_SECOND
 
 MIN_DAY = -719_162
 """0001-01-01, the first supported UTC day."""
 MAX_DAY = 2_932_896
 """9999-12-31, the last supported UTC day."""
 
+DATE_END = 10
+"""How many characters of a timestamp are its date."""
+MINUTE_END = 17
+"""Where its hour and minute end, the colon before the second included."""
+
 _EPOCH_ORDINAL = 719_163  # date(1970, 1, 1).toordinal()
 _DAYS_PER_CYCLE = 146_097  # 400 years; the Gregorian calendar repeats after them
-_DATE_LENGTH = 10
 
 _DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
-_TIME = re.compile(
-    r"T([01][0-9]|2[0-3]):([0-5][0-9]):([0-5][0-9])(?:\.([0-9]{1,9}))?"
-    r"(?:Z|([+-])([01][0-9]|2[0-3]):([0-5][0-9]))"
-)
+_MINUTE = re.compile(r"T([01][0-9]|2[0-3]):([0-5][0-9]):")
+_SECOND = re.compile(r"([0-5][0-9])(?:\.([0-9]{1,9}))?(?:Z|([+-])([01][0-9]|2[0-3]):([0-5][0-9]))")
 
 
 class Instant(NamedTuple):
@@ -54,8 +57,9 @@ def parse_instant(text: str) -> Instant:
     The result may lie outside `MIN_DAY` to `MAX_DAY`: by year 0000, or by an offset at either end.
     Raises `InstantSyntaxError`.
     """
-    day = parse_date_part(text[:_DATE_LENGTH])
-    shift, nanosecond = parse_time_part(text[_DATE_LENGTH:])
+    day = parse_date_part(text[:DATE_END])
+    nanosecond = parse_minute_part(text[DATE_END:MINUTE_END]) + parse_second_part(text[MINUTE_END:])
+    shift, nanosecond = divmod(nanosecond, NANOSECONDS_PER_DAY)
     return Instant(day + shift, nanosecond)
 
 
@@ -73,24 +77,33 @@ def parse_date_part(text: str) -> int:
         raise InstantSyntaxError(text) from None
 
 
-def parse_time_part(text: str) -> tuple[int, int]:
-    """Read what follows the date, `Thh:mm:ss[.fraction]` and the offset.
-
-    Returns how many days UTC lies away from the written date (-1, 0 or 1) and the nanosecond of the
-    UTC day. Raises `InstantSyntaxError`.
-    """
-    match = _TIME.fullmatch(text)
+def parse_minute_part(text: str) -> int:
+    """Read `Thh:mm:`, the part after the date, in nanoseconds. Raises `InstantSyntaxError`."""
+    match = _MINUTE.fullmatch(text)
     if match is None:
         raise InstantSyntaxError(text)
-    hour, minute, second, fraction, sign, offset_hour, offset_minute = match.groups()
-    minutes = int(hour) * 60 + int(minute)
-    if sign is not None:
-        offset = int(offset_hour) * 60 + int(offset_minute)
-        minutes += offset if sign == "-" else -offset
-    nanoseconds = (minutes * 60 + int(second)) * NANOSECONDS_PER_SECOND
+    hour, minute = map(int, match.groups())
+    return (hour * 60 + minute) * _NANOSECONDS_PER_MINUTE
+
+
+def parse_second_part(text: str) -> int:
+    """Read `ss[.fraction]` and the offset, the last part, in nanoseconds.
+
+    The offset is taken away, so that the sum of the parts is the time in UTC since the start of the
+    written day: less than nothing, or a day and more, where UTC has another date. Raises
+    `InstantSyntaxError`.
+    """
+    match = _SECOND.fullmatch(text)
+    if match is None:
+        raise InstantSyntaxError(text)
+    second, fraction, sign, offset_hour, offset_minute = match.groups()
+    nanoseconds = int(second) * NANOSECONDS_PER_SECOND
     if fraction is not None:
         nanoseconds += int(fraction.ljust(9, "0"))
-    return divmod(nanoseconds, NANOSECONDS_PER_DAY)
+    if sign is not None:
+        offset = (int(offset_hour) * 60 + int(offset_minute)) * _NANOSECONDS_PER_MINUTE
+        nanoseconds += offset if sign == "-" else -offset
+    return nanoseconds
 
 
 def in_range(instant: Instant) -> bool:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
+import psycopg
 import pytest
 
+from amends_pipeline.assembly import open_ledger
 from amends_pipeline.defs.catalog import SOURCE_LOG
 from amends_pipeline.defs.inventory.assets import relay, view, worker
 from amends_pipeline.defs.inventory.checks import view_equals_oracle
@@ -19,6 +23,8 @@ from amends_pipeline.defs.resources import resource_over
 from amends_pipeline.flows.append import Line, append
 from amends_pipeline.flows.provision import provision
 from amends_pipeline.inventory.config import load_configuration, parse_configuration
+from amends_pipeline.inventory.envelope import Encoder, Family, OutputId
+from amends_pipeline.ports import Unit
 from amends_pipeline_tests.contracts.ledgers import MemoryLedger
 from amends_pipeline_tests.tables import configuration, history
 
@@ -83,7 +89,6 @@ class Office:
 
     ledger: Any
     instance: dg.DagsterInstance
-    config: dict[str, Any] = field(default_factory=dict)
 
     @property
     def definitions(self) -> dg.Definitions:
@@ -131,9 +136,41 @@ class Office:
             )
         )
 
-    def outbox(self, unit) -> list[dict]:
-        from amends_pipeline.inventory.envelope import Encoder
+    # What goes wrong in a store
 
+    def plant(self, statement: str, *, memory: Callable[[Any], None]) -> None:
+        """Spoil what is stored: by SQL, or in the tables of a ledger in memory."""
+        if isinstance(self.ledger, MemoryLedger):
+            memory(self.ledger.tables)
+            return
+        with psycopg.connect(self.ledger.url) as connection:
+            assert connection.execute(statement).rowcount > 0
+
+    def lose_first_segment(self, unit: Unit) -> None:
+        """Lose the first segment of an outbox."""
+
+        def memory(tables) -> None:
+            del tables.unit(unit).outbox[0]
+
+        self.plant("DELETE FROM amends.outbox_segment WHERE base = 0", memory=memory)
+
+    def add_to_balance(self, unit: Unit, day: int, amount: int) -> None:
+        """Change a balance of key 0 in the view, behind everybody's back."""
+
+        def memory(tables) -> None:
+            output = OutputId(Family.BALANCE, 0, day)
+            row = tables.unit(unit).view[output]
+            tables.unit(unit).view[output] = row._replace(close=row.close + amount)
+
+        statement = (
+            f"UPDATE amends.view_row SET close = close + {amount:d}"  # noqa: S608 - integers
+            f" WHERE family = 2 AND key = 0 AND day = {day:d}"
+        )
+        self.plant(statement, memory=memory)
+
+    # What is there
+
+    def outbox(self, unit) -> list[dict]:
         encoder = Encoder(self.ledger.store.config(unit.namespace), unit.partition)
         return [json.loads(encoder.encode(each)) for _, _, each in self.ledger.store.outbox(unit)]
 
@@ -144,9 +181,30 @@ def instance():
         yield instance
 
 
-@pytest.fixture(params=["memory"])
+@pytest.fixture(scope="session")
+def template_database(postgres_server):
+    """A database with our tables, to be copied."""
+    lease, name = postgres_server.lease, f"defs_{uuid.uuid4().hex}"
+    with psycopg.connect(lease.url("postgres"), autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE template0 ENCODING 'UTF8'")
+    open_ledger(lease.url(name)).close()
+    return name
+
+
+@pytest.fixture
 def ledger(request):
-    return MemoryLedger()
+    """In memory, unless the test asks for `postgres` by its parameter."""
+    if getattr(request, "param", "memory") == "memory":
+        yield MemoryLedger()
+        return
+    url = request.getfixturevalue("database_url")
+    with open_ledger(url) as ledger:
+        ledger.url = url
+        yield ledger
+
+
+on_both = pytest.mark.parametrize("ledger", ["memory", "postgres"], indirect=True)
+"""For tests of what a run does to the ledger, whatever it is made of."""
 
 
 @pytest.fixture

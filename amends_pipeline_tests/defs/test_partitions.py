@@ -17,7 +17,8 @@ from amends_pipeline.ports import NamespaceInfo, Unit
 
 
 def info(namespace: str, partitions: int) -> NamespaceInfo:
-    return NamespaceInfo(namespace, "feed", partitions, "digest", "id", (0,) * partitions, True)
+    first = (0,) * partitions
+    return NamespaceInfo(namespace, "feed", partitions, "digest", "id", first, follows=True)
 
 
 @pytest.mark.parametrize(
@@ -36,7 +37,7 @@ def test_a_unit_is_written_as_its_partition_key(unit, key):
     "key", ["", "main", "main|", "|p0", "main|p", "main|p01", "main|0", "main|p-1", "main|p٣", "p0"]
 )
 def test_what_people_may_add_as_a_partition_and_is_no_unit_is_refused(key):
-    with pytest.raises(InputError, match="such as main|p0"):
+    with pytest.raises(InputError, match=r"such as main\|p0"):
         unit_of(key)
 
 

@@ -6,9 +6,11 @@ import json
 
 import pytest
 
-from amends_pipeline.ports import Role, Unit
-from amends_pipeline_tests.defs.conftest import SEED, rows
-from amends_pipeline_tests.tables import configuration
+from amends_pipeline.flows.drain import Options, ingest_unit
+from amends_pipeline.ports import Role, SourceRecord, Unit
+from amends_pipeline_tests.defs.conftest import SEED, on_both, rows
+from amends_pipeline_tests.tables import configuration, encoded
+from amends_pipeline_tests.tables import document as record
 
 MAIN = Unit("main", 0)
 ASSETS = ["source_evidence", "projections", "committed_outbox", "output_log", "materialized_view"]
@@ -19,6 +21,7 @@ def expected_envelopes(name: str) -> list[dict]:
     return [json.loads(line) for line in (SEED / name).read_text().splitlines()]
 
 
+@on_both
 @pytest.mark.parametrize(
     ("slice_records", "file"), [(1, "envelopes-slice-1.jsonl"), (None, "envelopes-default.jsonl")]
 )
@@ -99,6 +102,7 @@ def test_every_count_of_a_run_is_told(main):
         assert {key: run.value(asset, key) for key in expected} == expected
 
 
+@on_both
 def test_frontiers_and_lags_are_those_after_each_step(main):
     main.append("A r1 NEW day 1 -50")
     run = main.refold()
@@ -215,11 +219,8 @@ def test_a_record_that_comes_during_a_run_belongs_to_the_next_one(main, monkeypa
 
 def test_what_an_earlier_run_left_on_the_way_is_told_by_the_run_that_delivers_it(main):
     main.append("A r1 NEW day 1 -50")
-    store, ledger = main.ledger.store, main.ledger
-    from amends_pipeline.flows.drain import Options, ingest_unit
-
-    ingest_unit(ledger, MAIN, 1, Options(holder="a run that was killed"))
-    assert store.progress(MAIN).pending == 3
+    ingest_unit(main.ledger, MAIN, 1, Options(holder="a run that was killed"))
+    assert main.ledger.store.progress(MAIN).pending == 3
     run = main.refold()
     assert run.value("source_evidence", "processed_records") == 0
     assert rows(run.told("source_evidence")["what_changed"]) == []
@@ -232,6 +233,7 @@ def test_what_an_earlier_run_left_on_the_way_is_told_by_the_run_that_delivers_it
 # --- failures
 
 
+@on_both
 def test_an_overflow_fails_the_run_names_the_record_and_lets_readers_have_what_precedes_it(main):
     main.append(f"""
         A r1 NEW day 1 -50
@@ -255,11 +257,12 @@ def test_an_overflow_fails_the_run_names_the_record_and_lets_readers_have_what_p
     assert main.refold().failure("worker")[0] == description
 
 
+@on_both
 def test_an_outbox_with_a_hole_fails_the_run_and_nothing_is_published(main):
     main.append("A r1 NEW day 1 -50")
     main.refold()
     main.append("B r1 NEW day 2 -20")
-    plant_hole(main.ledger, MAIN)
+    main.lose_first_segment(MAIN)
     run = main.refold()
     assert not run.success
     check = run.check("outbox_sequence_is_whole")
@@ -273,14 +276,9 @@ def test_an_outbox_with_a_hole_fails_the_run_and_nothing_is_published(main):
 def test_an_outbox_that_ends_too_early_fails_the_run(main):
     main.append("A r1 NEW day 1 -50")
     main.refold()
-    plant_hole(main.ledger, MAIN)
+    main.lose_first_segment(MAIN)
     check = main.refold().check("outbox_sequence_is_whole")
     assert check.description == "DRIFT: expected sequences up to 3, found them up to 0."
-
-
-def plant_hole(ledger, unit: Unit) -> None:
-    """Lose the first segment of an outbox."""
-    del ledger.tables.unit(unit).outbox[0]
 
 
 def test_a_unit_that_somebody_else_owns_fails_the_run_and_says_who_it_is(main):
@@ -329,9 +327,6 @@ def test_hostile_text_stands_escaped_in_the_tables(office):
     document = configuration(keys="a")
     document["keys"][0]["stock_key"] = {"item": "A\u202e|<b>\n", "location": "\x1b[31m" + "L" * 300}
     office.provision(document)
-    from amends_pipeline.ports import SourceRecord
-    from amends_pipeline_tests.tables import document as record, encoded
-
     stock_key = tuple(document["keys"][0]["stock_key"].values())
     value = encoded(record(stock_key, "T\u2028", 1, "NEW", "2026-01-01T12:00:00Z", -50))
     office.ledger.source("depot-feed-1").append([SourceRecord(0, None, value)])

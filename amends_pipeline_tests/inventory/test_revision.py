@@ -22,7 +22,6 @@ RECORD = {
     "source_time": "2026-01-02T11:00:00Z",
 }
 TEN_O_CLOCK = 36_000 * 10**9
-MIDNIGHT_LESS_A_NANOSECOND = 86_400 * 10**9 - 1
 REVISION = Revision("T-1", 1, "NEW", "DEMO-PART", "DEPOT-A", 20_455, TEN_O_CLOCK, -50)
 PLAIN = json.dumps(RECORD)
 
@@ -86,6 +85,10 @@ ACCEPTED = {
     "zone offset moves the day": (
         with_(valid_time="2026-01-02T00:30:00+01:00"),
         also(valid_day=20_454, valid_nanosecond=84_600 * 10**9),
+    ),
+    "zone offset ends at midnight": (
+        with_(valid_time="2026-01-01T23:59:00-00:01"),
+        also(valid_nanosecond=0),
     ),
     "nanoseconds": (
         with_(valid_time="2026-01-02T10:00:00.000000001Z"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -93,6 +94,15 @@ def processes_of(home):
     return workers(data, data.stat()) if data.exists() else []
 
 
+def sockets_of(process):
+    """The sockets a process has open, as /proc/net numbers them; one may be closed meanwhile."""
+    found = set()
+    for descriptor in Path(f"/proc/{process}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            found.add(str(descriptor.readlink()))
+    return {name for name in found if name.startswith("socket:")}
+
+
 def is_alive(process):
     told = subprocess.run(
         ["ps", "-o", "stat=", "-p", str(process)], check=False, capture_output=True, text=True
@@ -104,7 +114,7 @@ def postmaster_of(home):
     return postmaster(home / "postgres" / keeper.DATA)
 
 
-def comes_true(condition, seconds=10.0):
+def comes_true(condition, seconds=30.0):
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         if condition():

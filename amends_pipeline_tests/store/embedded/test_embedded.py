@@ -21,6 +21,7 @@ from amends_pipeline_tests.store.embedded.programs import (
     is_gone,
     postmaster_of,
     processes_of,
+    sockets_of,
     start,
 )
 
@@ -57,12 +58,7 @@ def test_without_settings_commits_are_synced(home):
 
 @linux
 def test_no_process_of_it_listens_on_tcp(lease):
-    sockets = {
-        str(descriptor.readlink())
-        for process in processes_of(lease.home)
-        for descriptor in Path(f"/proc/{process}/fd").iterdir()
-        if str(descriptor.readlink()).startswith("socket:")
-    }
+    sockets = sockets_of(postmaster_of(lease.home))  # its children have theirs from it
     lines = "".join(Path(f"/proc/net/{kind}").read_text() for kind in ("tcp", "tcp6", "udp"))
     assert sockets, "the Unix socket is one of them"
     assert not sockets & {f"socket:[{line.split()[9]}]" for line in lines.splitlines()}

@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from amends_pipeline.definitions import defs
+from amends_pipeline.defs.catalog import GROUP
+from amends_pipeline.defs.partitions import UNITS
+
+ROOT = Path(__file__).parents[2]
+CHAIN = [
+    "source_log",
+    "source_evidence",
+    "projections",
+    "committed_outbox",
+    "output_log",
+    "materialized_view",
+]
+
+
+def specs() -> dict[str, dg.AssetSpec]:
+    return {spec.key.to_user_string(): spec for spec in defs.resolve_all_asset_specs()}
+
+
+def test_the_definitions_can_be_loaded():
+    dg.Definitions.validate_loadable(defs)
+
+
+def test_each_asset_follows_from_the_one_before_it():
+    assert set(specs()) == set(CHAIN)
+    for before, after in pairwise(CHAIN):
+        assert [dep.asset_key.to_user_string() for dep in specs()[after].deps] == [before]
+
+
+@pytest.mark.parametrize("name", CHAIN)
+def test_each_asset_says_what_it_is(name):
+    spec = specs()[name]
+    assert spec.group_name == GROUP
+    assert spec.owners
+    assert spec.kinds
+    assert spec.description.endswith(".")
+    assert "\n" not in spec.description
+    assert spec.metadata["dagster/table_name"].startswith("amends.")
+    if name != "source_log":
+        assert spec.partitions_def == UNITS
+        assert spec.code_version
+
+
+def test_units_have_checks_and_one_of_them_guards_the_relay():
+    checks = {
+        spec.name: spec
+        for assets in (*defs.assets, *defs.asset_checks)
+        if isinstance(assets, dg.AssetsDefinition)
+        for spec in assets.check_specs
+    }
+    assert set(checks) == {"outbox_sequence_is_whole", "view_equals_oracle"}
+    assert checks["outbox_sequence_is_whole"].blocking
+    assert not checks["view_equals_oracle"].blocking
+    assert all(spec.partitions_def == UNITS for spec in checks.values())
+
+
+def test_backfills_run_in_one_process_for_each_unit():
+    assert defs.executor is dg.in_process_executor
+
+
+def test_the_configuration_of_the_resource_has_no_place_for_a_password():
+    assert set(defs.resources["ledger"].to_config_schema().as_field().config_type.fields) == {
+        "database",
+        "home",
+    }
+
+
+def test_loading_the_definitions_warns_of_nothing_and_starts_nothing(tmp_path):
+    subprocess.run(
+        [sys.executable, "-W", "error", "-c", "import amends_pipeline.definitions"],
+        check=True,
+        cwd=tmp_path,
+        env={**os.environ, "AMENDS_HOME": str(tmp_path / "home")},
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_dagster_accepts_the_workspace(tmp_path):
+    told = subprocess.run(
+        [
+            Path(sys.executable).with_name("dagster"),
+            *("definitions", "validate", "-w", "workspace.yaml"),
+        ],
+        check=False,
+        cwd=ROOT,
+        env={name: value for name, value in os.environ.items() if name != "DAGSTER_HOME"},
+        capture_output=True,
+        text=True,
+    )
+    assert told.returncode == 0, told.stdout + told.stderr
