@@ -7,6 +7,7 @@ from pathlib import Path
 import dagster as dg
 from pydantic import Field
 
+from amends_pipeline.assembly import open_ledger
 from amends_pipeline.ports import Ledger
 from amends_pipeline.store.server import connect_info
 
@@ -30,8 +31,6 @@ class LedgerResource(dg.ConfigurableResource):  # type: ignore[type-arg] # it ha
     @contextmanager
     def open(self) -> Iterator[Ledger]:
         """Open the ledger for a block. Raises DatabaseUnavailable, SchemaTooNew."""
-        from amends_pipeline.assembly import open_ledger  # noqa: PLC0415
-
         home = None if self.home is None else Path(self.home)
         with (
             connect_info(home, database=self.database) as server,

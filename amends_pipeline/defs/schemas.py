@@ -1,4 +1,7 @@
-"""Columns of the tables behind the assets, as the migrations make them."""
+"""Columns of the tables and SQL views behind the assets; a test compares them with the database.
+
+Where a table keeps arrays, the view that shows its rows one by one is described.
+"""
 
 from __future__ import annotations
 
@@ -9,20 +12,107 @@ import dagster as dg
 
 Metadata = Mapping[str, Any]
 
+_Columns = Mapping[str, tuple[str, str]]
 
-def _stored(table: str, columns: Mapping[str, tuple[str, str]] | None = None) -> Metadata:
-    """Name a table or SQL view of ours; columns are (type, description) by name."""
-    described: dict[str, Any] = {"dagster/table_name": f"amends.{table}"}
-    if columns:
-        described["dagster/column_schema"] = dg.TableSchema(
+_UNIT: _Columns = {
+    "namespace": ("text", "Generation of processing and output."),
+    "partition": ("integer", "Partition of the source."),
+}
+_OUTPUT: _Columns = {
+    "family": ("text", "alert, balance or key-status."),
+    "item": ("text", "Of the stock key."),
+    "location": ("text", "Of the stock key."),
+    "day": ("text", "UTC day, YYYY-MM-DD; null for a status."),
+    "version": ("bigint", "Counts the publications of this output, from 1."),
+    "type": ("text", "What the envelope says: a statement or a withdrawal."),
+    "close": ("bigint", "Units at the end of the day, of a stated balance or a raised alert."),
+    "status": ("text", "READY or BLOCKED, of a status."),
+}
+_CAUSE: _Columns = {
+    "cause_offset": ("bigint", "Source offset of the record that triggered it."),
+    "cause_txn_id": ("text", "Transaction of that record."),
+    "cause_revision": ("bigint", "Revision of that record."),
+}
+
+
+def _stored(table: str, columns: _Columns) -> Metadata:
+    """Name a table or view of ours; columns are (type, description) by name."""
+    return {
+        "dagster/table_name": f"amends.{table}",
+        "dagster/column_schema": dg.TableSchema(
             [dg.TableColumn(name, kind, told) for name, (kind, told) in columns.items()]
-        )
-    return described
+        ),
+    }
 
 
-SOURCE_LOG = _stored("source_segment")
-SOURCE_EVIDENCE = _stored("authority")
-PROJECTIONS = _stored("key_page")
-COMMITTED_OUTBOX = _stored("outbox")
-OUTPUT_LOG = _stored("output_log")
-MATERIALIZED_VIEW = _stored("view_row")
+SOURCE_LOG = _stored(
+    "source_record",
+    {
+        "source": ("text", "Name of the source."),
+        "partition": ("integer", "Partition of the source."),
+        "source_offset": ("bigint", "Where the record lies; offsets only grow."),
+        "raw_key": ("bytea", "Key of the transport, where it has one."),
+        "value": ("bytea", "The record, byte for byte."),
+    },
+)
+SOURCE_EVIDENCE = _stored(
+    "authority",
+    {
+        "revision": ("bigint", "The highest revision seen of the transaction."),
+        "source_offset": ("bigint", "Where that revision was first seen."),
+        "qty": ("bigint", "Units received, or issued where negative."),
+        "nanosecond": ("bigint", "Of the valid instant, within its UTC day."),
+        "unit_id": ("integer", "Of the namespace and source partition."),
+        "key": ("integer", "Number of the stock key in its namespace."),
+        "day": ("integer", "UTC day of the valid instant, since 1970-01-01."),
+        "kind": ("smallint", "1 NEW, 2 AMEND, 3 CANCEL."),
+        "conflicted": ("boolean", "Whether the revision says two things."),
+        "txn_id": ("text", "The transaction, or its beginning and hash if it is long."),
+        "long_txn_id": ("text", "The transaction, if it is long."),
+    },
+)
+PROJECTIONS = _stored(
+    "key_page",
+    {
+        "unit_id": ("integer", "Of the namespace and source partition."),
+        "key": ("integer", "Number of the stock key in its namespace."),
+        "page": ("integer", "Which run of days."),
+        "body": ("bytea", "Sums, counts, closes, crossings and versions of those days, packed."),
+    },
+)
+COMMITTED_OUTBOX = _stored(
+    "outbox",
+    {
+        **_UNIT,
+        "sequence": ("bigint", "Counts the envelopes of the unit, from 0, without gaps."),
+        "acknowledged": ("boolean", "Whether the output log is known to have it."),
+        **_OUTPUT,
+        **_CAUSE,
+    },
+)
+OUTPUT_LOG = _stored(
+    "output_log",
+    {
+        **_UNIT,
+        "output_offset": ("bigint", "Where the envelope lies in the log of the unit."),
+        **_OUTPUT,
+        **_CAUSE,
+    },
+)
+MATERIALIZED_VIEW = _stored(
+    "view_row",
+    {
+        "version": ("bigint", "The highest version delivered of the output."),
+        "close": ("bigint", "Units at the end of the day, of a stated balance or a raised alert."),
+        "cause_offset": ("bigint", "Source offset of the record that triggered it."),
+        "cause_revision": ("bigint", "Revision of that record."),
+        "unit_id": ("integer", "Of the namespace and source partition."),
+        "key": ("integer", "Number of the stock key in its namespace."),
+        "day": ("integer", "UTC day since 1970-01-01; the day before 0001-01-01 for a status."),
+        "family": ("smallint", "1 alert, 2 balance, 3 key-status."),
+        "type": ("smallint", "What is said; 2 and 4 are withdrawals, which readers do not see."),
+        "cause_txn_id": ("text", "Transaction of the record that triggered it."),
+        "reason_txn_ids": ("text[]", "Transactions in conflict, of a blocked key."),
+        "reason_revisions": ("bigint[]", "Their revisions."),
+    },
+)

@@ -12,7 +12,8 @@ surrogates; trailing content. What it lets pass, and how that is closed:
 - A member that stands twice; the last one wins. A record has nine member names and six texts,
   thus thirty quotation marks that begin or end a string, and each further member brings at least
   two more. Exactly thirty proves that none stands twice.
-- U+0000 in a text. JSON can only write it as an escape; without a backslash there is none.
+- U+0000 in a text. JSON can only write it as an escape: without a backslash there is none, and
+  with one the texts are searched.
 - A value over the size limit. Lengths are compared.
 """
 
@@ -51,9 +52,8 @@ _MEMBERS = frozenset(
 )
 _KEY_MEMBERS = frozenset({"item", "location"})
 _QUOTES = 30  # of nine member names and six texts
-_BATCH = (
-    512  # records whose bytes are looked at together; one odd record costs its batch a second look
-)
+# Records proven together. One odd record costs the others of its batch a second look.
+_BATCH = 512
 
 
 class Revision(msgspec.Struct, frozen=True, gc=False):

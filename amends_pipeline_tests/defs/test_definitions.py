@@ -7,6 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import dagster as dg
+import psycopg
 import pytest
 
 from amends_pipeline.definitions import defs
@@ -99,3 +100,19 @@ def test_dagster_accepts_the_workspace(tmp_path):
         text=True,
     )
     assert told.returncode == 0, told.stdout + told.stderr
+
+
+COLUMNS = """
+SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute
+WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped ORDER BY attnum
+"""
+
+
+@pytest.mark.parametrize("name", CHAIN)
+def test_the_columns_that_an_asset_shows_are_those_of_its_table(name, database_url):
+    metadata = specs()[name].metadata
+    with psycopg.connect(database_url) as connection:
+        stored = connection.execute(COLUMNS, [metadata["dagster/table_name"]]).fetchall()
+    shown = [(each.name, each.type) for each in metadata["dagster/column_schema"].columns]
+    assert shown == stored
+    assert all(each.description for each in metadata["dagster/column_schema"].columns)

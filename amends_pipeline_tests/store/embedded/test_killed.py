@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 import signal
@@ -28,7 +29,7 @@ from amends_pipeline_tests.store.embedded.programs import (
     tell,
 )
 
-CHAOS_SECONDS = float(os.environ.get("AMENDS_CHAOS_SECONDS", "6"))
+CHAOS_ROUNDS = int(os.environ.get("AMENDS_CHAOS_ROUNDS", "2"))  # each kills everything once
 
 
 def test_a_killed_keeper_takes_the_server_along_and_ensure_brings_both_back(lease):
@@ -112,29 +113,29 @@ def test_the_keeper_stops_the_server_in_good_order_on_sigterm(lease):
 
 def test_nothing_acknowledged_is_lost_whatever_is_killed(lived_in, tmp_path):
     chance = random.Random(20261130)  # noqa: S311 - drawn kills, not secrets
-    deck = ["writer", "keeper", "postmaster", "postmaster", "all"]
-    told, killed, writers, names = tmp_path / "told", [], [], iter(range(10_000))
+    kills = chance.sample(
+        ["writer", "keeper", "postmaster", "all"] * CHAOS_ROUNDS, CHAOS_ROUNDS * 4
+    )
+    told, writers, names = tmp_path / "told", [], itertools.count()
     told.touch()
     with Lease(lived_in, 0.0) as lease:
         tell(lease, "create table written (name text, number int, primary key (name, number))")
-        until = time.monotonic() + CHAOS_SECONDS
-        # On a machine with other work it takes longer until enough has happened.
-        while time.monotonic() < until or len(set(killed)) < 4 or told.stat().st_size < 400:
-            assert time.monotonic() < until + 60, f"killed {killed} and little written"
+        for what in kills:
             while len(writers) < 2:
                 writers.append(start(WRITE, lived_in, next(names), told))
-            time.sleep(chance.uniform(0.3, 0.9))
-            what = chance.choice(deck)
-            victims = writers if what == "all" else writers[:1] if what == "writer" else []
+            size = told.stat().st_size
+            assert comes_true(lambda size=size: told.stat().st_size > size + 100), (
+                "no writer writes"
+            )
+            time.sleep(chance.uniform(0.0, 0.2))
             assert {writer.poll() for writer in writers} == {None}, "a writer gave up"
-            for writer in tuple(victims):
-                writer.kill()
-                writer.communicate()
-                writers.remove(writer)
+            victims = {"all": writers, "writer": writers[:1]}.get(what, [])
             others = [keeper_of(lived_in)] if what in {"keeper", "all"} else []
             others += [postmaster_of(lived_in)] if what in {"postmaster", "all"} else []
-            if kill(*others):  # else it is still coming back from the last time
-                killed.append(what)
+            assert kill(*others, *(writer.pid for writer in victims))
+            for writer in tuple(victims):
+                writer.communicate()
+                writers.remove(writer)
         for writer in writers:
             writer.kill()
             writer.communicate()
@@ -144,5 +145,5 @@ def test_nothing_acknowledged_is_lost_whatever_is_killed(lived_in, tmp_path):
             connection.execute("drop table written")
     acknowledged = told.read_text().split("\n")[:-1]
     assert set(acknowledged) <= {row for (row,) in rows}
-    assert len(acknowledged) == len(set(acknowledged)) > 20
+    assert len(acknowledged) == len(set(acknowledged)) > 0
     assert is_gone(lived_in)
