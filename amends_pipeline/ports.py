@@ -366,8 +366,8 @@ class LedgerStore(Protocol):
     def commit(self, token: Token, decisions: Sequence[Decision]) -> None:
         """Install consecutive decisions, all or none, and move the frontier.
 
-        Of each key's rows those in `changed` are stored, over what stood at their days; no other
-        row is looked at, and none ever disappears.
+        Of each key's rows those in `changed` are stored, over what stood at their days. All others
+        are stored already, as they are and entered with the close that they are; none disappears.
 
         Raises Fenced when epoch or digest are no longer the token's or its role is another one,
         FrontierMoved when offset or sequence are not where the decisions start or the decisions do
@@ -426,6 +426,13 @@ class LedgerStore(Protocol):
 
     def outbox(self, unit: Unit) -> Iterator[tuple[int, bool, Envelope]]:
         """(sequence, acknowledged, envelope) in order."""
+        ...
+
+    def outbox_segments(self, unit: Unit) -> Sequence[tuple[int, int]]:
+        """(base sequence, count) of every stored run of outbox rows, by base.
+
+        Cheaper than `outbox`: the envelopes themselves are not read.
+        """
         ...
 
     def evidence(self, unit: Unit, key: int) -> Evidence:

@@ -92,10 +92,11 @@ def append(
     from amends_pipeline.flows.append import append as run
 
     given = None if format_ is None else reading.Format(format_)
-    with reading.inputs(files, given) as inputs, session.meters() as meters:
-        on_read = meters.start("read", "records")
-        total = sum(reading.count(each, on_read) for each in inputs)
-        with session.ledger() as ledger:
+    with reading.inputs(files, given) as inputs:
+        with session.meters() as meters:
+            on_read = meters.start("read", "records")
+            total = sum(reading.count(each, on_read) for each in inputs)
+        with session.ledger() as ledger, session.meters() as meters:
             done = run(
                 ledger,
                 namespace,

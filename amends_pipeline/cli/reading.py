@@ -18,9 +18,10 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from enum import StrEnum
+from io import BufferedReader
 from operator import itemgetter
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple, cast
 
 from amends_pipeline.flows.append import MAX_LINE_BYTES, Line, checked
 from amends_pipeline.kernel.canonical import json_string
@@ -101,13 +102,13 @@ def _input(name: str, given: Format | None, copies: ExitStack) -> Input:
             return Input(shown(name), format_, _copied(shown(name), stream, copies))
 
 
-def _standard_input() -> BinaryIO:
+def _standard_input() -> BufferedReader:
     if sys.stdin is None:
         raise InputError("standard input", expected="an open file", found="a closed one")
-    return sys.stdin.buffer
+    return cast("BufferedReader", sys.stdin.buffer)
 
 
-def _copied(name: str, stream: BinaryIO, copies: ExitStack) -> Path:
+def _copied(name: str, stream: BufferedReader, copies: ExitStack) -> Path:
     """Copy a stream that may be read only once; the copy lives as long as `copies`."""
     try:
         folder = copies.enter_context(tempfile.TemporaryDirectory(prefix="amends-"))
@@ -121,9 +122,10 @@ def _copied(name: str, stream: BinaryIO, copies: ExitStack) -> Path:
     return path
 
 
-def _block(name: str, stream: BinaryIO) -> bytes:
+def _block(name: str, stream: BufferedReader) -> bytes:
     with readable(name):
-        return stream.read(BLOCK_BYTES)
+        # Not `read`: while that waits for a whole block, an interrupt may wait with it.
+        return stream.read1(BLOCK_BYTES)
 
 
 @contextmanager

@@ -1,7 +1,8 @@
 """Which revision of a transaction is in force, and what is kept of all the others.
 
 An identity is one transaction of one stock key: (key number, txn_id). The highest revision decides.
-Two distinct assertions at the highest revision leave it undecided: a conflict, which blocks the key.
+Two distinct assertions at the highest revision leave it undecided: a conflict, which blocks the
+key.
 
 Complete evidence is the union of the authorities and the observations: every accepted record stands
 in exactly one of the two, with its source offset.

@@ -42,7 +42,7 @@ class Folded(NamedTuple):
     published: list[Publication]
     causes: Causes
     status_cause: int | None
-    """Position of the record that last changed the status; None when the payload is as committed."""
+    """Position of the record that last changed the status; None when it is as committed."""
 
 
 class KeyFold:
@@ -134,7 +134,7 @@ class KeyFold:
             new, _ = refold_whole(state.before, state.threshold, old)
             return old, new, Span(0, len(old.days))
         new, span = refold(state.before, state.threshold, old, changed)
-        return old, new, changed.over(span)
+        return old, new, span
 
     def closes(self) -> tuple[list[int], list[int]]:
         """Days and closes as they are now, record by record; only meaningful while READY."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Mapping
 from enum import IntEnum
-from itertools import accumulate, compress
+from itertools import accumulate, compress, pairwise
 from typing import NamedTuple
 
 from amends_pipeline.kernel.instants import MIN_DAY
@@ -106,7 +106,7 @@ class KeyState(NamedTuple):
     status: Status
     status_version: int
     reasons: tuple[tuple[str, int], ...]
-    """(txn_id, revision) of every conflict at a highest revision, by txn_id bytes, then revision."""
+    """(txn_id, revision) of each conflict at a highest revision, by txn_id bytes, then revision."""
     peak: int
     """No close of the key was ever further from 0 than this: a bound, not a value."""
     before: int
@@ -141,10 +141,6 @@ class Span(NamedTuple):
     start: int
     stop: int
 
-    def over(self, other: Span) -> Span:
-        """The smallest span that covers both."""
-        return Span(min(self.start, other.start), max(self.stop, other.stop))
-
 
 def merge(before: int, rows: Rows, totals: Mapping[int, Total]) -> tuple[Rows, Span]:
     """Put changed day totals into the columns; published columns stay as they were.
@@ -172,7 +168,8 @@ def refold(before: int, threshold: int, rows: Rows, changed: Span) -> tuple[Rows
 
     `changed` spans the rows whose sums may differ from what the published columns say. Past it the
     published closes are right up to one constant shift, so the work ends at `changed.stop` when
-    the shift is 0. Returns the columns and the span of rows that were recomputed.
+    the shift is 0. Returns the columns and the span of rows that were recomputed; it covers
+    `changed`.
 
     Closes are exact integers and may lie outside 64 bits; the caller judges that.
     """
@@ -186,9 +183,7 @@ def refold(before: int, threshold: int, rows: Rows, changed: Span) -> tuple[Rows
         closes += [close + shift for close in rows.closes[stop:]]
         stop = len(rows.days)
     present = [count > 0 for count in rows.counts[start:stop]]
-    alerting = [
-        previous >= threshold > close for previous, close in zip(closes, closes[1:], strict=False)
-    ]
+    alerting = [previous >= threshold > close for previous, close in pairwise(closes)]
     folded = rows._replace(
         closes=rows.closes[:start] + closes[1:] + rows.closes[stop:],
         present=rows.present[:start] + present + rows.present[stop:],

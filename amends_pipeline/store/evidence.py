@@ -43,9 +43,9 @@ FROM unnest(%s::int8[], %s::int8[], %s::int8[], %s::int8[], %s::int4[], %s::int4
 WHERE a.unit_id = %s AND a.key = w.key AND a.txn_id = w.txn_id COLLATE "C"
 """
 SELECT_KEY_AUTHORITIES: Final = """
-SELECT coalesce(long_txn_id, txn_id) AS whole_txn_id, revision, kind, day, nanosecond, qty,
-    source_offset, conflicted
-FROM amends.authority WHERE unit_id = %s AND key = %s ORDER BY whole_txn_id COLLATE "C"
+SELECT coalesce(long_txn_id, txn_id), revision, kind, day, nanosecond, qty, source_offset,
+    conflicted
+FROM amends.authority WHERE unit_id = %s AND key = %s ORDER BY coalesce(long_txn_id, txn_id)
 """
 SELECT_KEY_OBSERVATIONS: Final = """
 SELECT txn_id, source_offset, revision, kind, day, nanosecond, qty

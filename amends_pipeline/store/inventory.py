@@ -66,6 +66,9 @@ SELECT_OUTBOX: Final = f"""
 SELECT base, count, {segments.COLUMNS} FROM amends.outbox_segment
 WHERE unit_id = %s AND base >= %s ORDER BY base LIMIT %s
 """  # noqa: S608 - columns of a constant
+SELECT_OUTBOX_EXTENTS: Final = """
+SELECT base, count FROM amends.outbox_segment WHERE unit_id = %s ORDER BY base
+"""
 INSERT_SET_ASIDE: Final = """
 INSERT INTO amends.set_aside (unit_id, source_offset, reason) VALUES (%s, %s, %s)
 """
@@ -274,6 +277,13 @@ class PostgresStore:
             for segment in _outbox(connection, unit, unit_id):
                 for sequence, envelope in enumerate(segment.envelopes, segment.base):
                     yield sequence, sequence < acknowledged, envelope
+
+    def outbox_segments(self, unit: Unit) -> Sequence[tuple[int, int]]:
+        """(base sequence, count) of every stored segment."""
+        unit_id = self._namespaces.unit_id(unit)
+        with self._database.snapshot() as connection:
+            rows = connection.execute(SELECT_OUTBOX_EXTENTS, (unit_id,), binary=True).fetchall()
+        return [(base, count) for base, count in rows]
 
     def evidence(self, unit: Unit, key: int) -> Evidence:
         """All accepted records of one key."""

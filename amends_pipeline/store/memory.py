@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from time import monotonic
 
 from amends_pipeline.inventory.authority import Authority
-from amends_pipeline.inventory.config import NamespaceConfig, default_partition
+from amends_pipeline.inventory.config import NamespaceConfig
 from amends_pipeline.inventory.decision import Decision, Identity
 from amends_pipeline.inventory.envelope import Envelope, EnvelopeBatch, OutputId
 from amends_pipeline.inventory.refold import KeyState
@@ -21,7 +21,6 @@ from amends_pipeline.kernel.display import shown
 from amends_pipeline.kernel.errors import (
     ConfigurationError,
     Fenced,
-    ForeignIncarnation,
     FrontierMoved,
     Held,
     InputError,
@@ -41,7 +40,13 @@ from amends_pipeline.ports import (
 )
 from amends_pipeline.store.memory_keys import installed, suffix, untouched_of
 from amends_pipeline.store.memory_snapshot import MemorySnapshot
-from amends_pipeline.store.memory_tables import MemoryTables, NamespaceTable, UnitTable
+from amends_pipeline.store.memory_tables import (
+    MemoryTables,
+    NamespaceTable,
+    UnitTable,
+    binding_of,
+    check_binding,
+)
 
 
 class MemoryStore:
@@ -80,9 +85,9 @@ class MemoryStore:
                 )
             binding = tables.bindings.get(config.source)
             if binding is None:
-                tables.bindings[config.source] = _binding(config, incarnation)
+                tables.bindings[config.source] = binding_of(config, incarnation)
             else:
-                _check_binding(binding, config, incarnation)
+                check_binding(binding, config, incarnation)
             info = NamespaceInfo(
                 config.namespace,
                 config.source,
@@ -337,6 +342,12 @@ class MemoryStore:
             for sequence, envelope in enumerate(envelopes, base)
         )
 
+    def outbox_segments(self, unit: Unit) -> Sequence[tuple[int, int]]:
+        """(base sequence, count) of every decision that published something."""
+        with self._tables.lock:
+            segments = self._tables.unit(unit).outbox
+            return [(base, len(envelopes)) for base, envelopes in segments]
+
     def evidence(self, unit: Unit, key: int) -> Evidence:
         """All accepted records of one key."""
         with self._tables.lock:
@@ -347,34 +358,6 @@ class MemoryStore:
         authorities.sort(key=lambda entry: entry[0])
         observations.sort(key=lambda observation: observation.offset)
         return Evidence(authorities, observations)
-
-
-def _binding(config: NamespaceConfig, incarnation: str) -> SourceBinding:
-    routes = {
-        key.stock_key: key.partition
-        for key in config.keys
-        if key.partition != default_partition(key.stock_key, config.partitions)
-    }
-    return SourceBinding(config.source, incarnation, config.partitions, routes)
-
-
-def _check_binding(binding: SourceBinding, config: NamespaceConfig, incarnation: str) -> None:
-    where = f"source {config.source}"
-    if incarnation != binding.incarnation:
-        raise ForeignIncarnation(where, expected=binding.incarnation, found=incarnation)
-    if config.partitions != binding.partitions:
-        expected = f"{binding.partitions} partitions, as its other namespaces have"
-        raise ConfigurationError(where, expected=expected, found=str(config.partitions))
-    for key in config.keys:
-        route = binding.routes.get(key.stock_key)
-        if route is None:
-            route = default_partition(key.stock_key, binding.partitions)
-        if key.partition != route:
-            raise ConfigurationError(
-                f"{where}, key {shown(key.stock_key.encoded)}",
-                expected=f"partition {route}, where its other namespaces have it",
-                found=f"partition {key.partition}",
-            )
 
 
 def _expect_at(where: str, frontier: int, given: int) -> None:

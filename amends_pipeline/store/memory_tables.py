@@ -13,12 +13,17 @@ from dataclasses import dataclass, field
 from threading import Condition
 
 from amends_pipeline.inventory.authority import Authority, Observation
-from amends_pipeline.inventory.config import NamespaceConfig
+from amends_pipeline.inventory.config import NamespaceConfig, default_partition
 from amends_pipeline.inventory.envelope import Envelope, OutputId
 from amends_pipeline.inventory.refold import KeyState
 from amends_pipeline.inventory.slice import Rejection
 from amends_pipeline.kernel.display import shown
-from amends_pipeline.kernel.errors import InputError, UnknownNamespace
+from amends_pipeline.kernel.errors import (
+    ConfigurationError,
+    ForeignIncarnation,
+    InputError,
+    UnknownNamespace,
+)
 from amends_pipeline.ports import (
     Extent,
     NamespaceInfo,
@@ -175,3 +180,33 @@ def no_such_partition(where: str, partitions: int, found: int) -> InputError:
     """The error for a partition that a source or namespace does not have."""
     expected = f"a partition from 0 to {partitions - 1}"
     return InputError(where, expected=expected, found=str(found))
+
+
+def binding_of(config: NamespaceConfig, incarnation: str) -> SourceBinding:
+    """What the first namespace over a source settles."""
+    routes: dict[tuple[str, str], int] = {
+        key.stock_key: key.partition
+        for key in config.keys
+        if key.partition != default_partition(key.stock_key, config.partitions)
+    }
+    return SourceBinding(config.source, incarnation, config.partitions, routes)
+
+
+def check_binding(binding: SourceBinding, config: NamespaceConfig, incarnation: str) -> None:
+    """Raise unless a later namespace agrees: ForeignIncarnation, ConfigurationError."""
+    where = f"source {config.source}"
+    if incarnation != binding.incarnation:
+        raise ForeignIncarnation(where, expected=binding.incarnation, found=incarnation)
+    if config.partitions != binding.partitions:
+        expected = f"{binding.partitions} partitions, as its other namespaces have"
+        raise ConfigurationError(where, expected=expected, found=str(config.partitions))
+    for key in config.keys:
+        route = binding.routes.get(key.stock_key)
+        if route is None:
+            route = default_partition(key.stock_key, binding.partitions)
+        if key.partition != route:
+            raise ConfigurationError(
+                f"{where}, key {shown(key.stock_key.encoded)}",
+                expected=f"partition {route}, where its other namespaces have it",
+                found=f"partition {key.partition}",
+            )

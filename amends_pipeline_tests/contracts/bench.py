@@ -90,15 +90,18 @@ class Bench:
             if len(untils) > 1:
                 days = {key: EVERY_DAY for key in days if key not in known.keys}
             known.keys.update(self.store.keys(unit, days))
-            try:
-                decision = decide(known, slice_, sequence)
-            except NeedsWholeKey as needs:
-                known.keys.update(self.store.keys(unit, {needs.key: EVERY_DAY}))
-                decision = decide(known, slice_, sequence)
+            decision = self._decided(unit, known, slice_, sequence)
             known.install(decision)
             decisions.append(decision)
             start, sequence = decision.until, decision.next_sequence
         return decisions
+
+    def _decided(self, unit: Unit, known: Known, slice_: Slice, sequence: int) -> Decision:
+        while True:
+            try:
+                return decide(known, slice_, sequence)
+            except NeedsWholeKey as needs:
+                known.keys.update(self.store.keys(unit, {needs.key: EVERY_DAY}))
 
     def work(self, text: str = "", *, size: int = 1, partition: int = 0) -> None:
         """Append the records of a table, then decide and commit them, `size` at a time."""
@@ -166,6 +169,7 @@ class Bench:
             },
             "authorities": dict(store.authorities(unit, seen)),
             "outbox": outbox,
+            "segments": list(store.outbox_segments(unit)),
             "pending": segments_of(store.pending(unit, 10_000)),
             "view": dict(store.view_rows(unit, outputs)),
             "log": segments_of(self.ledger.outputs.read(unit, 0, 10_000)),

@@ -11,8 +11,7 @@ from psycopg import sql
 
 from amends_pipeline.assembly import open_ledger
 from amends_pipeline_tests.contracts.bench import provisioned
-from amends_pipeline_tests.contracts.ledgers import MemoryLedger
-from amends_pipeline_tests.store.postgres_ledger import TestedLedger
+from amends_pipeline_tests.contracts.ledgers import MemoryLedger, TableLedger
 
 TABLES = """
 SELECT string_agg(format('%I.%I', schemaname, tablename), ', ') FROM pg_tables
@@ -37,10 +36,10 @@ def ledger(request):
         return
     url = request.getfixturevalue("tables_url")
     with ExitStack() as opened:
-        yield opened.enter_context(TestedLedger(url, opened))
-        with psycopg.connect(url, autocommit=True) as connection:
-            tables = connection.execute(TABLES).fetchone()[0]
-            connection.execute(f"TRUNCATE {tables} RESTART IDENTITY CASCADE")
+        yield TableLedger(url, opened)
+    with psycopg.connect(url, autocommit=True) as connection:
+        tables = connection.execute(TABLES).fetchone()[0]
+        connection.execute(f"TRUNCATE {tables} RESTART IDENTITY CASCADE")
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 from amends_pipeline.outputs.memory import MemoryOutputLog
@@ -9,6 +10,7 @@ from amends_pipeline.ports import Unit
 from amends_pipeline.sources.memory import MemorySource
 from amends_pipeline.store.memory import MemoryStore
 from amends_pipeline.store.memory_tables import MemoryTables
+from amends_pipeline_tests.store.postgres_ledger import TestedLedger
 
 
 @dataclass
@@ -45,3 +47,16 @@ class MemoryLedger:
     def spoil(self, unit: Unit) -> None:
         """Put a row into the output log that is no envelope."""
         self.outputs.append_bytes(unit, [b"{}"])
+
+
+class TableLedger(TestedLedger):
+    """A ledger over tables in PostgreSQL, closed with whatever was opened beside it."""
+
+    def __init__(self, url: str, opened: ExitStack):
+        super().__init__(url)
+        self._opened = opened
+        opened.callback(self.close)
+
+    def reopened(self) -> TableLedger:
+        """The same ledger as another process finds it."""
+        return TableLedger(self.url, self._opened)

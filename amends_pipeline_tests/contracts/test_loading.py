@@ -1,12 +1,24 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from itertools import accumulate
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from amends_pipeline.inventory.refold import EVERY_DAY, KeyState, Rows, Status, untouched
+from amends_pipeline.inventory.decision import KeyChange
+from amends_pipeline.inventory.diff import reconcile
+from amends_pipeline.inventory.refold import (
+    EVERY_DAY,
+    KeyState,
+    Rows,
+    Status,
+    Total,
+    merge,
+    refold,
+    untouched,
+)
 from amends_pipeline.kernel.instants import MAX_DAY, MIN_DAY
 from amends_pipeline_tests.contracts.bench import change, decision, provisioned, state
 from amends_pipeline_tests.envelopes import SMALLEST
@@ -122,56 +134,42 @@ def test_a_change_of_a_suffix_leaves_the_days_before_it(ancient, from_day):
         assert_loads(ancient, 0, expected_whole, day)
 
 
-@pytest.mark.parametrize(
-    ("span", "stored"),
-    [((0, 0), []), ((1, 2), [1]), ((0, 4), [0, 1, 2, 3]), ((3, 4), [3]), ((2, 2), [])],
-    ids=str,
-)
-def test_only_changed_rows_are_stored(ancient, span, stored):
-    days = [10, 20, 30, 40]
-    old = state(rows=[row(day, close=1) for day in days])
-    new = state(rows=[row(day, close=2) for day in days])
-    token = ancient.claim()
-    ancient.store.commit(token, [decision(keys={0: change(old)})])
-    ancient.store.commit(token, [decision(1, 2, keys={0: change(new, *span)})])
-    expected = state(rows=[row(day, close=2 if i in stored else 1) for i, day in enumerate(days)])
-    assert ancient.store.keys(ancient.unit(), {0: EVERY_DAY})[0] == expected
-
-
 def test_days_come_between_days(ancient):
     token = ancient.claim()
     store, unit = ancient.store, ancient.unit()
     store.commit(token, [decision(keys={0: change(state(rows=[row(10), row(30)]))})])
     between = state(rows=[row(5), row(10), row(20), row(30)])
-    store.commit(token, [decision(1, 2, keys={0: change(between, 0, 3)})])
+    store.commit(token, [decision(1, 2, keys={0: change(between)})])
     assert store.keys(unit, {0: EVERY_DAY})[0] == between
     for from_day in range(4, 32):
         assert_loads(ancient, 0, between, from_day)
 
 
 DAYS = st.integers(-3, 3) | st.integers(0, 600) | st.sampled_from([MIN_DAY, MAX_DAY])
+TOTALS = st.sampled_from([Total(0, 0), Total(-50, 1), Total(20, 2), Total(0, 1), Total(30, 1)])
+STEPS = st.tuples(DAYS, st.dictionaries(DAYS, TOTALS, min_size=1, max_size=5))
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
-@given(st.lists(st.tuples(DAYS, st.sets(DAYS, min_size=1, max_size=5)), min_size=1, max_size=6))
-def test_changes_of_suffixes_add_up(ledger, steps):
-    """Each step loads from a day on, and changes days there, in one span."""
+@given(st.lists(STEPS, min_size=1, max_size=6))
+def test_refolded_suffixes_add_up_to_the_whole(ledger, steps):
+    """Each step loads from a day on, changes totals of days there, and stores what it refolds."""
     number = len(ledger.store.namespaces())
     document = configuration(origin="0001-01-01T00:00:00Z", namespace=f"n-{number}")
     bench = provisioned(ledger, document)
     store, unit, token = bench.store, bench.unit(), bench.claim()
     model: dict[int, tuple] = {}
-    for at, (from_day, days) in enumerate(steps):
-        changed = {day: row(day, close=at) for day in days if day >= from_day}
+    for at, (from_day, totals) in enumerate(steps):
         loaded = store.keys(unit, {0: from_day})[0]
-        rows = {each[0]: each for each in zip(*loaded.rows, strict=True)} | changed
-        ordered = sorted(rows.values())
-        positions = [i for i, each in enumerate(ordered) if each[0] in changed]
-        span = (positions[0], positions[-1] + 1) if positions else (0, 0)
-        columns = Rows(*map(list, zip(*ordered, strict=True))) if ordered else Rows.none()
-        state_ = loaded._replace(status=Status.READY, status_version=1, rows=columns)
-        store.commit(token, [decision(at, at + 1, keys={0: change(state_, *span)})])
-        model |= changed
+        here = {day: total for day, total in totals.items() if day >= from_day}
+        old, changed = merge(loaded.before, loaded.rows, here)
+        new, span = refold(loaded.before, loaded.threshold, old, changed)
+        rows, _ = reconcile(old, new, span)
+        ready = loaded._replace(status=Status.READY, status_version=1, rows=rows)
+        store.commit(token, [decision(at, at + 1, keys={0: KeyChange(ready, span)})])
+        model |= {each[0]: each for each in list(zip(*rows, strict=True))[slice(*span)]}
         whole = state(rows=sorted(model.values()))
-        for day in (EVERY_DAY, from_day, *sorted(days)):
+        for day in (EVERY_DAY, from_day, *sorted(totals)):
             assert_loads(bench, 0, whole, day)
+        closes = accumulate((each[1] for each in sorted(model.values())), initial=OPENING)
+        assert whole.rows.closes == list(closes)[1:]

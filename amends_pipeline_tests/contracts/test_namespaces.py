@@ -195,6 +195,7 @@ UNIT_ASKS = {
     "pending": lambda store, unit: store.pending(unit, 1),
     "view_rows": lambda store, unit: store.view_rows(unit, []),
     "outbox": lambda store, unit: list(store.outbox(unit)),
+    "outbox_segments": lambda store, unit: store.outbox_segments(unit),
     "evidence": lambda store, unit: store.evidence(unit, 0),
 }
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from amends_pipeline.inventory.outbox import gap
 from amends_pipeline.kernel.errors import FrontierMoved
 from amends_pipeline.ports import Role
 from amends_pipeline_tests.contracts.bench import STORY, decision, segments_of
@@ -53,6 +54,20 @@ def test_sequences_are_consecutive_from_0(waiting):
     ]
     assert pending(waiting) == list(enumerate(SIX))
     assert waiting.progress().pending == 6
+
+
+@pytest.mark.parametrize("acknowledged", [0, 3, 6])
+def test_segments_tell_where_rows_stand_without_a_gap(waiting, acknowledged):
+    acknowledge(waiting, 0, acknowledged)
+    segments = list(waiting.store.outbox_segments(waiting.unit()))
+    assert gap(segments) is None
+    assert sum(count for _, count in segments) == 6
+    assert segments == sorted(segments)
+
+
+def test_an_empty_outbox_has_no_segments(bench):
+    bench.store.commit(bench.claim(), [decision()])
+    assert list(bench.store.outbox_segments(bench.unit())) == []
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 4, 6, 100])

@@ -326,6 +326,19 @@ def test_a_counter_that_would_leave_64_bits_is_an_error(versions, sequence, text
             decide(known, slice_, sequence)
 
 
+def test_a_decision_holds_what_is_new_and_no_more():
+    run = drive(configuration(), source(history(BEFORE)), [])
+    text = "ISSUE-001 r1 NEW day 1 -50; ISSUE-002 r2 AMEND day 2 -20; b/X r1 CANCEL day 1"
+    slice_ = read_slice(run.config, 0, records(source(history(text))), frozenset())
+    decision = decide(run.shelf.known(slice_, whole), slice_, 5)
+    assert sorted(decision.authorities) == [(0, "ISSUE-002"), (1, "X")]
+    assert sorted(decision.keys) == [0, 1]
+    assert [(each.txn_id, each.offset) for each in decision.observations] == [
+        ("ISSUE-001", 0),
+        ("ISSUE-002", 1),
+    ]
+
+
 def test_a_decision_changes_nothing_that_it_was_given():
     run = drive(configuration(), source(history(BEFORE)), [])
     slice_ = read_slice(

@@ -25,7 +25,8 @@ def explanation(run, key, when):
         (txn, entry) for (owner, txn), entry in shelf.authorities.items() if owner == key
     ]
     observations = [entry for entry in shelf.observations if entry.key == key]
-    return explain(shelf.key(key, EVERY_DAY), authorities, observations, when)
+    # In no particular order: an explanation puts them into its own.
+    return explain(shelf.key(key, EVERY_DAY), authorities[::-1], observations, when)
 
 
 def contributing(found) -> list[str]:
@@ -68,6 +69,16 @@ def test_opening_and_transactions_in_the_order_of_their_valid_times():
     assert found.published == Published(day(2), 50, alerting=True)
 
 
+def test_valid_times_come_before_names_and_names_before_offsets():
+    text = """
+        C r1 NEW day 2 -1
+        Z r1 NEW day 1 at 00:00:00 -2
+        B r1 NEW day 2 -4
+        A r1 NEW day 2 at 12:00:00.000000001 -8
+    """
+    assert [each.txn_id for each in why(text, 2).contributing] == ["Z", "B", "C", "A"]
+
+
 def test_what_is_superseded_stale_or_said_twice_is_no_part_of_it():
     assert bystanders(why(STORY, 2)) == [
         "A r1 at 1: superseded by 2",
@@ -77,7 +88,7 @@ def test_what_is_superseded_stale_or_said_twice_is_no_part_of_it():
 
 
 def test_a_day_that_lost_its_activity_carries_the_earlier_close():
-    found = why(STORY, 3)
+    found = why(STORY, 3, sizes=[1] * 7)
     assert (found.balance, found.published.day) == (50, day(2))
     assert bystanders(found)[3:] == ["C r1 at 3: cancelled by 4", "C r2 at 4: cancellation"]
 
@@ -107,6 +118,19 @@ def test_a_transaction_that_moved_is_told_where_it_was(number, expected):
 
 def test_a_transaction_that_was_always_later_is_not_told():
     assert bystanders(why("A r1 NEW day 2 -50\nA r2 NEW day 3 -50", 1)) == []
+
+
+def test_a_cancellation_is_superseded_by_a_later_one_and_cancels_nothing_while_in_conflict():
+    assert bystanders(why("A r1 NEW day 1 5\nA r2 CANCEL day 1\nA r3 CANCEL day 1", 1)) == [
+        "A r1 at 0: cancelled by 2",
+        "A r2 at 1: superseded by 2",
+        "A r3 at 2: cancellation",
+    ]
+    assert bystanders(why("A r1 NEW day 1 5\nA r2 CANCEL day 1\nA r2 CANCEL day 2", 1)) == [
+        "A r1 at 0: superseded by 1",
+        "A r2 at 1: conflicting",
+        "A r2 at 2: conflicting",
+    ]
 
 
 CONFLICT = """

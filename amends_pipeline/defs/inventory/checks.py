@@ -54,7 +54,7 @@ def judge_outbox(store: LedgerStore, unit: Unit, missing: str | None) -> dg.Asse
     if not missing:
         # The frontier first: what is committed in between only makes the outbox longer.
         frontier = store.progress(unit).next_sequence
-        segments = _segments(store, unit)
+        segments = list(store.outbox_segments(unit))
     hole = gap(segments)
     end = sum(count for _, count in segments)
     if missing:
@@ -84,17 +84,6 @@ def judge_outbox(store: LedgerStore, unit: Unit, missing: str | None) -> dg.Asse
     )
 
 
-def _segments(store: LedgerStore, unit: Unit) -> list[tuple[int, int]]:
-    segments: list[tuple[int, int]] = []
-    for sequence, _, _ in store.outbox(unit):
-        base, count = segments[-1] if segments else (sequence, 0)
-        if base + count == sequence and segments:
-            segments[-1] = base, count + 1
-        else:
-            segments.append((sequence, 1))
-    return segments
-
-
 @dg.multi_asset_check(specs=[VIEW_EQUALS_ORACLE])
 def view_equals_oracle(
     context: dg.AssetCheckExecutionContext, ledger: LedgerResource
@@ -118,9 +107,7 @@ def view_equals_oracle(
     )
 
 
-def _verdict(
-    context: dg.AssetCheckExecutionContext, ledger: LedgerResource
-) -> dg.AssetCheckResult:
+def _verdict(context: dg.AssetCheckExecutionContext, ledger: LedgerResource) -> dg.AssetCheckResult:
     try:
         return _judged(context, ledger)
     except AmendsError as error:
