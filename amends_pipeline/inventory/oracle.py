@@ -39,6 +39,7 @@ Reasons = tuple[tuple[str, int], ...]
 """Conflicts at highest revisions, (txn_id, revision), by the bytes of txn_id, then revision."""
 
 _CHUNK = 65_536  # records that go into the engine together; bounds what is held of raw values
+_BAND = 1_000_000  # records of the keys that are worked out together; bounds what grouping needs
 
 _TEXTS = ("txn_id", "kind", "item", "location")
 _INTEGERS = ("revision", "valid_day", "valid_nanosecond", "qty")
@@ -62,7 +63,9 @@ CREATE TABLE found_keys (position BIGINT, raw_key BLOB);
 CREATE TABLE accepted (
     key BIGINT, txn_id VARCHAR, revision BIGINT, kind ENUM ('NEW', 'AMEND', 'CANCEL'),
     day BIGINT, nanosecond BIGINT, qty BIGINT
-)
+);
+CREATE TABLE conflicts (key BIGINT, txn_id VARCHAR, revision BIGINT, in_force BOOLEAN);
+CREATE TABLE closes (key BIGINT, day BIGINT, threshold BIGINT, opening BIGINT, close HUGEINT)
 """
 
 # The order of the conditions is the contract's.
@@ -97,24 +100,30 @@ _REJECTED = "SELECT position, code FROM classified WHERE code IS NOT NULL ORDER 
 
 # Tuples are all equal exactly when each of their members is.
 _REVISIONS = """
-CREATE TABLE revisions AS
-SELECT key, txn_id, revision,
-    any_value(kind) AS kind, any_value(day) AS day, any_value(qty) AS qty,
+CREATE OR REPLACE TEMP TABLE revisions AS
+SELECT key, txn_id, revision, min(kind) AS kind, min(day) AS day, min(qty) AS qty,
     min(kind) <> max(kind) OR min(day) <> max(day)
         OR min(nanosecond) <> max(nanosecond) OR min(qty) <> max(qty) AS in_conflict
 FROM accepted
+WHERE key % $bands = $band
 GROUP BY key, txn_id, revision
 """
 _AUTHORITIES = """
-CREATE TABLE authorities AS
+CREATE OR REPLACE TEMP TABLE authorities AS
 SELECT key, txn_id, max(revision) AS revision,
     arg_max(kind, revision) AS kind, arg_max(day, revision) AS day,
     arg_max(qty, revision) AS qty, arg_max(in_conflict, revision) AS in_conflict
 FROM revisions
 GROUP BY key, txn_id
 """
+_CONFLICTS = """
+INSERT INTO conflicts
+SELECT key, txn_id, revisions.revision, revisions.revision = authorities.revision
+FROM revisions JOIN authorities USING (key, txn_id)
+WHERE revisions.in_conflict
+"""
 _CLOSES = """
-CREATE TABLE closes AS
+INSERT INTO closes
 WITH totals AS (
     SELECT key, day, sum(qty) AS total
     FROM authorities
@@ -122,7 +131,7 @@ WITH totals AS (
     GROUP BY key, day
 )
 SELECT key, day, threshold, opening, opening::HUGEINT
-    + sum(total) OVER (PARTITION BY key ORDER BY day ROWS UNBOUNDED PRECEDING) AS close
+    + sum(total) OVER (PARTITION BY key ORDER BY day ROWS UNBOUNDED PRECEDING)
 FROM totals JOIN configured USING (key)
 """
 _EXCESS = """
@@ -140,13 +149,8 @@ SELECT key, day, close::BIGINT AS close FROM (
 WHERE before >= threshold AND close < threshold
 ORDER BY key, day
 """
-_TOUCHED = "SELECT DISTINCT key FROM authorities ORDER BY key"
-_REASONS = """
-SELECT key, txn_id, revision FROM authorities WHERE in_conflict ORDER BY key, txn_id
-"""
-_CONFLICTS = """
-SELECT key, txn_id, revision FROM revisions WHERE in_conflict ORDER BY key, txn_id, revision
-"""
+_TOUCHED = "SELECT DISTINCT key FROM accepted ORDER BY key"
+_ALL_CONFLICTS = "FROM conflicts ORDER BY key, txn_id, revision"
 
 
 class OracleError(OperationError):
@@ -356,20 +360,25 @@ def _column(values: Sequence[object], kind: type[np.int64 | np.object_]) -> npt.
 def _result(
     engine: duckdb.DuckDBPyConnection, config: NamespaceConfig, rejections: list[Rejected]
 ) -> OracleResult:
-    for statement in (_REVISIONS, _AUTHORITIES, _CLOSES):
-        engine.execute(statement)
+    touched = [key for (key,) in engine.execute(_TOUCHED).fetchall()]
+    ((accepted,),) = engine.execute("SELECT count(*) FROM accepted").fetchall()
+    bands = accepted // _BAND + 1
+    for band in range(bands):
+        engine.execute(_REVISIONS, {"bands": bands, "band": band})
+        for statement in (_AUTHORITIES, _CONFLICTS, _CLOSES):
+            engine.execute(statement)
     _refuse_excess(engine, config)
-    reasons: dict[int, list[tuple[str, int]]] = {}
-    for key, txn_id, revision in engine.execute(_REASONS).fetchall():
-        reasons.setdefault(key, []).append((txn_id, revision))
+    conflicts = engine.execute(_ALL_CONFLICTS).fetchall()
+    reasons: dict[int, list[tuple[str, int]]] = {key: [] for key in touched}
+    for key, txn_id, revision, in_force in conflicts:
+        if in_force:
+            reasons[key].append((txn_id, revision))
     return OracleResult(
         balances=_day_rows(engine, _BALANCES),
         alerts=_day_rows(engine, _ALERTS),
-        statuses={
-            key: tuple(reasons.get(key, ())) for (key,) in engine.execute(_TOUCHED).fetchall()
-        },
+        statuses={key: tuple(each) for key, each in reasons.items()},
         rejections=rejections,
-        conflicts=[Conflict(*row) for row in engine.execute(_CONFLICTS).fetchall()],
+        conflicts=[Conflict(*row) for *row, _ in conflicts],
     )
 
 

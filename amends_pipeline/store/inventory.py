@@ -204,12 +204,15 @@ class PostgresStore:
     # Relay
 
     def pending(self, unit: Unit, limit: int) -> Sequence[Segment]:
-        """Pending segments from the acknowledgement frontier on."""
+        """Pending rows from the acknowledgement frontier on, at most `limit` of them, or one."""
         unit_id = self._namespaces.unit_id(unit)
+        limit = max(limit, 1)
         with self._database.read() as connection:
-            wanted = (max(limit, 1), unit_id)
-            rows = connection.execute(SELECT_PENDING, wanted, binary=True).fetchall()
-        return [segments.cut(_segment(unit, row), acknowledged) for acknowledged, *row in rows]
+            rows = connection.execute(SELECT_PENDING, (limit, unit_id), binary=True).fetchall()
+        return [
+            segments.cut(_segment(unit, row), acknowledged, acknowledged + limit)
+            for acknowledged, *row in rows
+        ]
 
     def acknowledge(self, token: Token, base: int, count: int) -> None:
         """Move the acknowledgement frontier over the earliest pending rows."""

@@ -42,8 +42,8 @@ def _drop(server: Server, connection: psycopg.Connection, name: str) -> None:
     try:
         row = connection.execute(TRY_LOCK, (name,)).fetchone()
         if row is None or not row[0]:
-            where = f"database {name} of {server.where}"
-            raise Held(where, expected="nobody to work in it", found="another process that does")
+            found = "another process that does"
+            raise Held(f"database {name}", expected="nobody to work in it", found=found)
         connection.execute(DROP.format(sql.Identifier(name)))
     except psycopg.Error as error:
         raise server.unavailable(error) from None

@@ -127,9 +127,10 @@ def _stop(where: str, offset: int, expected: str, found: str) -> ProtocolStop:
     return ProtocolStop(f"{where} at {offset}", expected=expected, found=found)
 
 
-def cut(segment: Segment, start: int) -> Segment:
-    """The part of a segment from `start` on."""
-    skipped = start - segment.base
-    if skipped <= 0:
+def cut(segment: Segment, start: int, stop: int | None = None) -> Segment:
+    """The part of a segment from `start` up to, and without, `stop`."""
+    low = max(start - segment.base, 0)
+    high = len(segment.envelopes) if stop is None else stop - segment.base
+    if low == 0 and high >= len(segment.envelopes):
         return segment
-    return Segment(start, segment.envelopes.slice(skipped, len(segment.envelopes)))
+    return Segment(segment.base + low, segment.envelopes.slice(low, high))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import base64
 import csv
+import errno
 import json
 import os
+import tempfile
 import threading
 
 import pytest
@@ -245,6 +247,19 @@ def test_what_cannot_be_read_is_told_before_anything_is_appended(amends, tmp_pat
         assert result.status == 2
         assert f'{bad}": expected a readable file, {complaint}' in result.err
     assert values(amends) == []
+
+
+def test_a_temporary_copy_without_room_is_an_operation_error(amends, monkeypatch):
+    def no_room(**_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(tempfile, "TemporaryDirectory", no_room)
+    result = amends.on("append", "-", given=b"one\n")
+    assert result.status == 3
+    assert result.err == (
+        "error: temporary copy of standard input:"
+        " expected room for it, found No space left on device\n"
+    )
 
 
 def test_standard_input_can_be_named_once(amends):

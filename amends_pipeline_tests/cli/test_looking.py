@@ -48,6 +48,12 @@ def test_outbox_says_what_was_acknowledged(amends):
     ]
 
 
+def test_a_withdrawal_has_no_value(amends):
+    amends.drained("A r1 NEW day 1 5\nA r2 CANCEL day 1", "--slice-records", 1)
+    last = "0 2 yes BalanceRetracted DEMO-PART DEPOT-A 2026-01-01 2 1 A 2"
+    assert amends.on("outbox").rows[-1] == last
+
+
 def test_quarantine_keeps_every_byte(amends):
     value = bytes(range(256)).replace(b"\n", b"") + b"x" * 200
     amends.on("append", "-", given=value)
@@ -181,6 +187,15 @@ def test_a_negative_verdict_prints_the_whole_report(told):
     assert "\n1 conflict:\n" in text
 
 
+def test_people_are_shown_a_part_of_many_rows_and_programs_all(amends):
+    amends.drained("\n".join(["malformed"] * 250))
+    text = amends.on("verify").text
+    assert "\n250 rejected records:\n" in text
+    assert "\n... and 50 more; --json has them all\n" in text
+    assert text.count("MALFORMED") == 200
+    assert len(amends.on("verify", "--json").document["rejections"]) == 250
+
+
 def test_people_are_shown_which_rows_differ(amends):
     amends.drained("A r1 NEW day 1 5")
     view = amends.ledger.tables.namespace("main").units[0].view
@@ -269,6 +284,40 @@ def test_a_long_explanation_shows_people_the_end_and_programs_everything(amends)
     assert len([line for line in text.splitlines() if " NEW " in line]) == 100
     why = explained(amends, "DEPOT-A", "2026-01-01", "--json").document
     assert len(why["contributing"]) == 150
+
+
+def working_meanwhile(amends, times):
+    """Have a worker commit while a key is being read, so many times."""
+    store = amends.ledger.store
+    read = store.evidence
+    left = [times]
+
+    def evidence(unit, key):
+        found = read(unit, key)
+        if left[0]:
+            left[0] -= 1
+            amends.drained(f"W{left[0]} r1 NEW day 1 1")
+        return found
+
+    store.evidence = evidence
+
+
+def test_an_explanation_rests_on_one_state_of_the_key(told):
+    working_meanwhile(told, 2)
+    why = explained(told, "DEPOT-A", "2026-01-01", "--json").document
+    assert why["worker_next"] == 13
+    assert (why["balance"], why["computed"]) == (72, 72)
+    assert [each["txn_id"] for each in why["contributing"]] == ["A", "W0", "W1"]
+
+
+def test_a_worker_that_never_rests_is_told(told):
+    working_meanwhile(told, 1_000)
+    result = explained(told, "DEPOT-A", "2026-01-01")
+    assert result.status == 3
+    assert result.err == (
+        "error: worker of main|p0:"
+        " expected a frontier that rests while a key is read, found commits\n"
+    )
 
 
 @pytest.mark.parametrize(

@@ -162,9 +162,10 @@ def test_no_setting_of_the_host_changes_a_byte(shell):
     assert day == "2026-01-02"
 
 
-@pytest.fixture
-def long_view(shell):
+@pytest.fixture(scope="module")
+def long_view(postgres_server, tmp_path_factory):
     """A namespace whose view is longer than any pipe."""
+    shell = Shell(tmp_path_factory.mktemp("long"))
     shell.provision(configuration(keys="a"))
     text = "\n".join(f"T{number} r1 NEW day {number} 1" for number in range(1, 2_001))
     shell.on("append", "-", given=b"\n".join(line.value for line in history(text)))

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from threading import Event, Thread
 
 import pytest
 
-from amends_pipeline.kernel.errors import Fenced, Held
+from amends_pipeline.kernel.errors import Fenced, FrontierMoved, Held
 from amends_pipeline.ports import Role, Unit
 from amends_pipeline_tests.contracts.bench import STORY, provisioned
 from amends_pipeline_tests.envelopes import envelope
@@ -239,6 +240,45 @@ def test_p2_of_two_workers_with_one_view_of_the_head_only_one_commits(busy):
     busy.store.commit(second, busy.decide())
     with busy.unchanged(), pytest.raises(Fenced):
         busy.store.commit(first, seven)
+
+
+def test_p2_of_commits_at_the_same_time_only_one_is_kept(busy):
+    busy.append("A r4 AMEND day 1 -7")
+    token, decisions = busy.claim(), busy.decide()
+
+    def try_commit(_):
+        try:
+            busy.store.commit(token, decisions)
+        except FrontierMoved:
+            return "moved"
+        return "kept"
+
+    with ThreadPoolExecutor(4) as pool:
+        results = list(pool.map(try_commit, range(4)))
+    assert sorted(results) == ["kept", "moved", "moved", "moved"]
+    expected = busy.progress().next_sequence
+    assert expected == decisions[-1].next_sequence
+    assert len(list(busy.store.outbox(busy.unit()))) == expected
+
+
+def test_claims_at_the_same_time_get_epochs_of_their_own(bench):
+    with ThreadPoolExecutor(4) as pool:
+        tokens = list(pool.map(lambda _: bench.claim(Role.VIEW), range(12)))
+    assert sorted(token.epoch for token in tokens) == list(range(1, 13))
+
+
+def test_holders_at_the_same_time_come_one_after_the_other(bench):
+    inside, seen = [], []
+
+    def work(name):
+        with bench.store.hold(bench.unit(), Role.WORKER, holder=str(name)) as token:
+            inside.append(name)
+            seen.append((len(inside), token.epoch))
+            inside.remove(name)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, range(12)))
+    assert seen == [(1, epoch) for epoch in range(1, 13)]
 
 
 def test_a_unit_reads_as_namespace_and_partition():

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from amends_pipeline.kernel.errors import ConfigurationError, InputError
@@ -201,3 +203,20 @@ def test_a_log_is_there_for_every_process(ledger, source):
     assert again.incarnation() == source.incarnation()
     assert list(again.append([record(b"two")])) == [2, 0]
     assert list(source.read(0, 0, 2, 2).values) == [b"one", b"two"]
+
+
+def test_appends_at_the_same_time_come_one_after_the_other(source):
+    def append(writer):
+        for number in range(10):
+            name = b"%d.%d." % (writer, number)
+            source.append([record(name + b"0"), record(name + b"1", 1), record(name + b"2")])
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(append, range(4)))
+    assert list(source.extents()) == [Extent(0, 80), Extent(0, 40)]
+    on_0, on_1 = (source.read(p, 0, 80, 80) for p in (0, 1))
+    assert list(on_0.offsets) == list(range(80))
+    pairs = list(zip(on_0.values[::2], on_0.values[1::2], strict=True))
+    assert [one[:-1] + b"2" for one, _ in pairs] == [two for _, two in pairs]
+    assert [one[:-1] for one, _ in pairs] == [value[:-1] for value in on_1.values]
+    assert len(set(on_0.values)) == 80

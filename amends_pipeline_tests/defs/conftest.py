@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ from amends_pipeline.flows.provision import provision
 from amends_pipeline.inventory.config import load_configuration, parse_configuration
 from amends_pipeline.inventory.envelope import Encoder, Family, OutputId
 from amends_pipeline.ports import Unit
-from amends_pipeline_tests.contracts.ledgers import MemoryLedger
+from amends_pipeline_tests.contracts.ledgers import MemoryLedger, TableLedger
 from amends_pipeline_tests.tables import configuration, history
 
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
@@ -197,10 +198,8 @@ def ledger(request):
     if getattr(request, "param", "memory") == "memory":
         yield MemoryLedger()
         return
-    url = request.getfixturevalue("database_url")
-    with open_ledger(url) as ledger:
-        ledger.url = url
-        yield ledger
+    with ExitStack() as opened:
+        yield TableLedger(request.getfixturevalue("database_url"), opened)
 
 
 on_both = pytest.mark.parametrize("ledger", ["memory", "postgres"], indirect=True)

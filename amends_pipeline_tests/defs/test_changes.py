@@ -1,11 +1,16 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from amends_pipeline.defs.inventory.changes import Changes, Fact
 from amends_pipeline.defs.inventory.metadata import fact_text
+from amends_pipeline.inventory import view
+from amends_pipeline.inventory.config import parse_configuration
 from amends_pipeline.inventory.envelope import STATUS_DAY, Cause, Envelope, EnvelopeBatch, Type
 from amends_pipeline.ports import Unit
+from amends_pipeline_tests.tables import FIRST_DAY, configuration
 
 UNIT = Unit("main", 0)
 
@@ -128,3 +133,57 @@ def test_past_the_limit_envelopes_are_counted_and_corrections_keep_their_place()
 def test_many_reasons_are_counted():
     reasons = tuple((f"T{at:02}", 1) for at in range(12))
     assert fact_text(Fact(blocked_by=reasons)).endswith("T08 r1, T09 r1 and 2 more")
+
+
+# --- against the view itself
+
+
+@st.composite
+def publications(draw) -> list[Envelope]:
+    """Envelopes as an outbox may hold them: each output's versions are consecutive."""
+    versions: dict = {}
+    envelopes = []
+    for offset in range(draw(st.integers(0, 25))):
+        key, at = draw(st.integers(0, 1)), FIRST_DAY + draw(st.integers(0, 2))
+        make = draw(st.sampled_from([balance, alert]))
+        close = draw(st.none() | st.integers(-3, 3))
+        envelope = make(at, 1, close, key=key, offset=offset)
+        version = versions[envelope.output_id] = versions.get(envelope.output_id, 0) + 1
+        envelopes.append(envelope._replace(version=version))
+    return envelopes
+
+
+def visible(rows: dict) -> dict[tuple[int, int], tuple]:
+    """What readers see of each day: its close, and whether it is an alert."""
+    seen: dict = {}
+    for row in filter(view.visible, rows.values()):
+        close, alerting = seen.get((row.key, row.day), (None, False))
+        stated = row.type == Type.BALANCE_STATED
+        seen[row.key, row.day] = (row.close, alerting) if stated else (close, True)
+    return seen
+
+
+@given(publications(), st.data())
+def test_the_changes_of_a_run_are_the_difference_that_the_view_makes(envelopes, data):
+    config = parse_configuration(configuration())
+    applied_before = data.draw(st.integers(0, len(envelopes)))
+    # Some of what was applied may be delivered again.
+    again = data.draw(st.integers(0, applied_before))
+    before = dict(view.apply(config, 0, {}, batch(*envelopes[:applied_before])).rows)
+    delivered = batch(*envelopes[again:])
+    after = before | view.apply(config, 0, before, delivered).rows
+
+    changes = Changes()
+    for at in range(0, len(delivered), 3):
+        changes.add(delivered.slice(at, at + 3))
+    told = {
+        (each.key, each.day): ((each.was.close, each.was.alert), (each.now.close, each.now.alert))
+        for each in changes.against(View(*before.values()), UNIT)
+    }
+    was, now = visible(before), visible(after)
+    nothing = (None, False)
+    assert told == {
+        place: (was.get(place, nothing), now.get(place, nothing))
+        for place in was.keys() | now.keys()
+        if was.get(place, nothing) != now.get(place, nothing)
+    }

@@ -39,6 +39,7 @@ def test_equal_rows_pass_and_the_words_say_where_and_what_was_not_compared(main)
     assert check.partition == "main|p0"
 
 
+@on_both
 def test_exclusions_that_nobody_accepted_are_amber_and_stand_in_tables(main):
     main.append("""
         A r1 NEW day 1 -50
@@ -134,6 +135,7 @@ def test_a_worker_that_went_past_the_boundary_of_a_run_leaves_it_incomplete(main
     assert main.verify().check().passed
 
 
+@on_both
 def test_a_view_that_stopped_is_red(main):
     main.append("A r1 NEW day 1 -50")
     main.refold()

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from itertools import pairwise
@@ -9,6 +10,7 @@ from pathlib import Path
 import dagster as dg
 import psycopg
 import pytest
+from dagster._core.run_coordinator import QueuedRunCoordinator
 
 from amends_pipeline.definitions import defs
 from amends_pipeline.defs.catalog import GROUP
@@ -100,6 +102,22 @@ def test_dagster_accepts_the_workspace(tmp_path):
         text=True,
     )
     assert told.returncode == 0, told.stdout + told.stderr
+
+
+def test_one_run_works_on_a_unit_at_a_time_and_none_is_lost_to_a_killed_stack(tmp_path):
+    shutil.copy(ROOT / "dagster.yaml", tmp_path)
+    with dg.DagsterInstance.from_config(str(tmp_path)) as instance:
+        queue = instance.get_concurrency_config().run_queue_config
+        assert queue.max_concurrent_runs == 4
+        assert queue.tag_concurrency_limits == [
+            {"key": "dagster/partition", "value": {"applyLimitPerUniqueValue": True}, "limit": 1}
+        ]
+        assert isinstance(instance.run_coordinator, QueuedRunCoordinator)
+        assert instance.run_coordinator.dequeue_interval_seconds == 1
+        assert instance.run_monitoring_enabled
+        assert instance.run_monitoring_max_runtime_seconds == 900
+        assert not instance.telemetry_enabled
+        assert not instance.nux_enabled
 
 
 COLUMNS = """

@@ -164,6 +164,7 @@ def test_a_unit_beyond_its_namespace_materializes_zeros_and_its_checks_pass_sayi
     assert main.ledger.store.progress(MAIN).next_offset == 0
 
 
+@on_both
 def test_units_of_one_namespace_are_worked_on_apart(office):
     document = configuration(partitions=2)
     document["keys"][1]["partition"] = 1
@@ -191,6 +192,7 @@ def test_the_table_of_changes_holds_fifty_rows_and_the_total_stands_beside_it(ma
     assert rows(run.told("projections")["what_changed"])[0][2:5] == ("2026-03-01", "none", "160")
 
 
+@on_both
 def test_a_record_that_comes_during_a_run_belongs_to_the_next_one(main, monkeypatch):
     main.append("A r1 NEW day 1 -50")
     published = main.ledger.outputs.append
@@ -304,12 +306,14 @@ def test_a_partition_that_is_no_unit_fails_the_run_clearly(main):
     )
 
 
+@on_both
 def test_another_source_of_the_same_name_fails_the_run(main):
     main.append("A r1 NEW day 1 -50")
     main.ledger.recreate("depot-feed-1")
     assert main.refold().failure("worker")[1]["error"] == "ForeignIncarnation"
 
 
+@on_both
 def test_an_envelope_that_the_view_must_not_apply_fails_the_run_at_the_view(main):
     main.append("A r1 NEW day 1 -50")
     main.refold()
@@ -323,6 +327,7 @@ def test_an_envelope_that_the_view_must_not_apply_fails_the_run_at_the_view(main
     assert verdict.severity.value == "ERROR"
 
 
+@on_both
 def test_hostile_text_stands_escaped_in_the_tables(office):
     document = configuration(keys="a")
     document["keys"][0]["stock_key"] = {"item": "A\u202e|<b>\n", "location": "\x1b[31m" + "L" * 300}

@@ -174,9 +174,10 @@ def test_offsets_that_do_not_grow_have_no_answer(offsets):
         compute(config, [History(0, batches, frozenset())])
 
 
-@pytest.mark.parametrize("chunk", [1, 2, 3, 1000])
-def test_how_records_are_batched_and_loaded_changes_nothing(monkeypatch, chunk):
+@pytest.mark.parametrize(("chunk", "band"), [(1, 1), (2, 3), (3, 2), (1000, 1000)])
+def test_how_records_are_batched_and_worked_out_changes_nothing(monkeypatch, chunk, band):
     monkeypatch.setattr(oracle, "_CHUNK", chunk)
+    monkeypatch.setattr(oracle, "_BAND", band)
     config = parse_configuration(configuration())
     records = history("""
         A r1 NEW day 1 -50

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from amends_pipeline.inventory.config import parse_configuration
-from amends_pipeline.inventory.envelope import STATUS_DAY, Encoder
+from amends_pipeline.inventory.envelope import Encoder
 from amends_pipeline.inventory.wire import Decoder, decode
 from amends_pipeline.kernel.errors import ProtocolStop
 from amends_pipeline.kernel.instants import MAX_DAY
@@ -397,8 +397,3 @@ def test_any_value_for_a_member_is_refused_or_spells_another_envelope(one, path,
     except ProtocolStop:
         return
     assert raw_of(other) == raw
-
-
-def test_a_status_has_no_day_on_the_wire_and_a_place_before_all_days_in_its_column():
-    assert decode(CONFIG, 0, raw_of(READY)).day == STATUS_DAY
-    assert b'"day"' not in raw_of(READY)

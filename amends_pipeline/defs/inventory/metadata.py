@@ -24,6 +24,8 @@ SHOWN_REASONS = 10
 BOUNDARY = "boundary_offset"
 """The key under which a run keeps its source end."""
 
+_BEYOND = " {} envelopes are about further outputs, which the table of changes leaves out."
+
 _CHANGE_COLUMNS = {
     "item": "Of the stock key.",
     "location": "Of the stock key.",
@@ -96,7 +98,7 @@ class Told(NamedTuple):
             "changed_statuses": sum(change.of_status for change in self.changed),
             "not_looked_at_envelopes": self.left_out,
             "what_changed": what_changed(self.config, self.changed),
-            "note": self.note,
+            "note": self.note + (_BEYOND.format(self.left_out) if self.left_out else ""),
         }
 
 
