@@ -12,8 +12,7 @@ DuckDB hands 128-bit integers to numpy as floats. Instants are day numbers and n
 column has a time type, so that no session zone decides a day. Texts compare by their UTF-8 bytes.
 
 The result is about the end of the history only. A key whose authority is in conflict has its status
-and reasons and no rows: which rows it froze with depends on the order of arrival, and nothing tells
-whether they were right.
+and reasons and no rows: which rows it froze with depends on the order of arrival.
 """
 
 from __future__ import annotations
@@ -237,14 +236,10 @@ def compute(config: NamespaceConfig, histories: Iterable[History]) -> OracleResu
     try:
         with duckdb.connect(config=_SETTINGS) as engine:
             _load_keys(engine, config)
-            rejections = [
-                rejected for history in histories for rejected in _load(engine, config, history)
-            ]
+            rejections = [each for history in histories for each in _load(engine, config, history)]
             return _result(engine, config, rejections)
     except duckdb.Error as error:
-        raise OracleError(
-            "oracle", expected="an answer of DuckDB", found=shown(str(error))
-        ) from error
+        raise OracleError("oracle", expected="an answer", found=shown(str(error))) from error
 
 
 def _load_keys(engine: duckdb.DuckDBPyConnection, config: NamespaceConfig) -> None:
@@ -330,19 +325,18 @@ def _load_raw_keys(
 ) -> None:
     """Load the transport keys that a chunk has, and once those that it should have."""
     engine.execute("DELETE FROM found_keys")
-    positions = [at for at, raw_key in enumerate(raw_keys) if raw_key is not None]
-    if not positions:
+    found = {at: raw_key for at, raw_key in enumerate(raw_keys) if raw_key is not None}
+    if not found:
         return
-    found = [raw_key for raw_key in raw_keys if raw_key is not None]
-    columns = {"position": _column(positions, np.int64), "raw_key": _column(found, np.object_)}
-    _insert(engine, "found_keys", columns)
+    _insert(engine, "found_keys", _raw_key_columns("position", found))
     if not engine.execute("FROM expected_keys LIMIT 1").fetchall():
-        encoded = [key.stock_key.encoded.encode() for key in config.keys]
-        columns = {
-            "key": np.arange(len(encoded), dtype=np.int64),
-            "raw_key": _column(encoded, np.object_),
-        }
-        _insert(engine, "expected_keys", columns)
+        expected = {at: key.stock_key.encoded.encode() for at, key in enumerate(config.keys)}
+        _insert(engine, "expected_keys", _raw_key_columns("key", expected))
+
+
+def _raw_key_columns(name: str, raw_keys: Mapping[int, bytes]) -> dict[str, npt.NDArray[Any]]:
+    numbers = np.fromiter(raw_keys, np.int64, len(raw_keys))
+    return {name: numbers, "raw_key": _column([*raw_keys.values()], np.object_)}
 
 
 def _insert(
@@ -360,7 +354,6 @@ def _column(values: Sequence[object], kind: type[np.int64 | np.object_]) -> npt.
 def _result(
     engine: duckdb.DuckDBPyConnection, config: NamespaceConfig, rejections: list[Rejected]
 ) -> OracleResult:
-    touched = [key for (key,) in engine.execute(_TOUCHED).fetchall()]
     ((accepted,),) = engine.execute("SELECT count(*) FROM accepted").fetchall()
     bands = accepted // _BAND + 1
     for band in range(bands):
@@ -369,7 +362,8 @@ def _result(
             engine.execute(statement)
     _refuse_excess(engine, config)
     conflicts = engine.execute(_ALL_CONFLICTS).fetchall()
-    reasons: dict[int, list[tuple[str, int]]] = {key: [] for key in touched}
+    touched = engine.execute(_TOUCHED).fetchall()
+    reasons: dict[int, list[tuple[str, int]]] = {key: [] for (key,) in touched}
     for key, txn_id, revision, in_force in conflicts:
         if in_force:
             reasons[key].append((txn_id, revision))
@@ -400,9 +394,7 @@ def _day_rows(engine: duckdb.DuckDBPyConnection, query: str) -> DayRows:
 
 def _exact(columns: Mapping[str, object], name: str) -> IntegerColumn:
     column = columns[name]
-    if isinstance(column, np.ma.MaskedArray) or not (
-        isinstance(column, np.ndarray) and column.dtype == np.int64
-    ):
-        found = f"{name} as {getattr(column, 'dtype', type(column))}"
-        raise OracleError("oracle", expected="columns of 64-bit integers", found=found)
-    return column
+    if isinstance(column, np.ndarray) and column.dtype == np.int64 and not np.ma.is_masked(column):
+        return column
+    found = f"{name} as {getattr(column, 'dtype', type(column))}"
+    raise OracleError("oracle", expected="columns of 64-bit integers", found=found)

@@ -29,18 +29,24 @@ KINDS: Final = ("", "NEW", "AMEND", "CANCEL")
 """Kinds by the number that stands for them."""
 _KIND_NUMBERS: Final = {kind: number for number, kind in enumerate(KINDS)}
 
+# OFFSET 0 keeps the planner from turning the loop inside out while it knows nothing of the table.
 SELECT_AUTHORITIES: Final = """
-SELECT w.position, a.revision, a.kind, a.day, a.nanosecond, a.qty, a.source_offset, a.conflicted
+SELECT w.position, a.*
 FROM unnest(%s::int4[], %s::text[]) WITH ORDINALITY AS w (key, txn_id, position)
-JOIN amends.authority a ON a.unit_id = %s AND a.key = w.key AND a.txn_id = w.txn_id COLLATE "C"
+CROSS JOIN LATERAL (
+    SELECT revision, kind, day, nanosecond, qty, source_offset, conflicted
+    FROM amends.authority
+    WHERE unit_id = %s AND key = w.key AND txn_id = w.txn_id COLLATE "C" OFFSET 0
+) a
 """
-UPDATE_AUTHORITIES: Final = """
-UPDATE amends.authority a SET revision = w.revision, source_offset = w.source_offset, qty = w.qty,
-    nanosecond = w.nanosecond, day = w.day, kind = w.kind, conflicted = w.conflicted
-FROM unnest(%s::int8[], %s::int8[], %s::int8[], %s::int8[], %s::int4[], %s::int4[], %s::int2[],
-    %s::boolean[], %s::text[])
-    AS w (revision, source_offset, qty, nanosecond, key, day, kind, conflicted, txn_id)
-WHERE a.unit_id = %s AND a.key = w.key AND a.txn_id = w.txn_id COLLATE "C"
+SAVE_AUTHORITIES: Final = """
+INSERT INTO amends.authority (unit_id, revision, source_offset, qty, nanosecond, key, day, kind,
+    conflicted, txn_id, long_txn_id)
+SELECT %s, * FROM unnest(%s::int8[], %s::int8[], %s::int8[], %s::int8[], %s::int4[], %s::int4[],
+    %s::int2[], %s::boolean[], %s::text[], %s::text[])
+ON CONFLICT (unit_id, key, txn_id) DO UPDATE SET revision = excluded.revision,
+    source_offset = excluded.source_offset, qty = excluded.qty, nanosecond = excluded.nanosecond,
+    day = excluded.day, kind = excluded.kind, conflicted = excluded.conflicted
 """
 SELECT_KEY_AUTHORITIES: Final = """
 SELECT coalesce(long_txn_id, txn_id), revision, kind, day, nanosecond, qty, source_offset,
@@ -161,14 +167,12 @@ class EvidenceWrites:
         """Write everything."""
         if self._changed:
             columns = _authority_columns(unit_id, self._changed)
-            # Everything but the unit and the id in full, which are as they were.
-            kinds = [(name, kind) for name, kind in _AUTHORITY.items() if name != "long_txn_id"]
             parameters = [
                 kind.array(column)
-                for (name, kind), column in zip(kinds, columns, strict=False)
+                for (name, kind), column in zip(_AUTHORITY.items(), columns, strict=True)
                 if name != "unit_id"
             ]
-            connection.execute(UPDATE_AUTHORITIES, (*parameters, unit_id))
+            connection.execute(SAVE_AUTHORITIES, (unit_id, *parameters))
         if self._new:
             AUTHORITIES.insert(connection, _authority_columns(unit_id, self._new))
         if self._observations:
@@ -180,41 +184,43 @@ class EvidenceWrites:
 def _authority_columns(
     unit_id: int, authorities: Sequence[tuple[Identity, Authority]]
 ) -> list[Sequence[Any]]:
-    (keys, txn_ids), (candidates, offsets, conflicted) = (
-        zip(*each, strict=True) for each in zip(*authorities, strict=True)
-    )
-    revisions, kinds, days, nanoseconds, quantities = zip(*candidates, strict=True)
+    txn_ids = [txn_id for (_, txn_id), _ in authorities]
+    candidates = [authority.candidate for _, authority in authorities]
     return [
-        revisions,
-        offsets,
-        quantities,
-        nanoseconds,
+        [candidate.revision for candidate in candidates],
+        [authority.offset for _, authority in authorities],
+        [candidate.qty for candidate in candidates],
+        [candidate.nanosecond for candidate in candidates],
         [unit_id] * len(authorities),
-        keys,
-        days,
-        [_KIND_NUMBERS[kind] for kind in kinds],
-        conflicted,
+        [key for (key, _), _ in authorities],
+        [candidate.day for candidate in candidates],
+        [_KIND_NUMBERS[candidate.kind] for candidate in candidates],
+        [authority.conflicted for _, authority in authorities],
         [indexed(txn_id) for txn_id in txn_ids],
         [txn_id if len(txn_id) > LONGEST_INDEXED else None for txn_id in txn_ids],
     ]
 
 
 def _observation_columns(unit_id: int, observations: Sequence[Observation]) -> list[Sequence[Any]]:
-    keys, txn_ids, offsets, candidates = zip(*observations, strict=True)
-    revisions, kinds, days, nanoseconds, quantities = zip(*candidates, strict=True)
+    candidates = [seen.candidate for seen in observations]
     return [
-        revisions,
-        offsets,
-        quantities,
-        nanoseconds,
+        [candidate.revision for candidate in candidates],
+        [seen.offset for seen in observations],
+        [candidate.qty for candidate in candidates],
+        [candidate.nanosecond for candidate in candidates],
         [unit_id] * len(observations),
-        keys,
-        days,
-        [_KIND_NUMBERS[kind] for kind in kinds],
-        txn_ids,
+        [seen.key for seen in observations],
+        [candidate.day for candidate in candidates],
+        [_KIND_NUMBERS[candidate.kind] for candidate in candidates],
+        [seen.txn_id for seen in observations],
     ]
 
 
 def _rejection_columns(unit_id: int, rejections: Sequence[Rejection]) -> list[Sequence[Any]]:
-    offsets, codes, raw_keys, values = zip(*rejections, strict=True)
-    return [offsets, [unit_id] * len(rejections), list(map(str, codes)), raw_keys, values]
+    return [
+        [rejection.offset for rejection in rejections],
+        [unit_id] * len(rejections),
+        [str(rejection.code) for rejection in rejections],
+        [rejection.raw_key for rejection in rejections],
+        [rejection.value for rejection in rejections],
+    ]

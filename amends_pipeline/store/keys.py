@@ -18,17 +18,22 @@ NO_PAGE: Final = 2**31 - 1
 """First page of a key that has none."""
 
 # The page that a wanted day lies on may be missing; the one before it holds the entering balance.
+# OFFSET 0 keeps the planner from turning the loops inside out while it knows nothing of the tables.
 SELECT_KEYS: Final = """
-SELECT w.key, w.page, h.status, h.status_version, h.peak, h.first_page, h.reason_txn_ids,
-    h.reason_revisions, p.page, p.body
-FROM unnest(%s::int4[], %s::int4[]) AS w (key, page)
-JOIN amends.key_head h ON h.unit_id = %s AND h.key = w.key
+SELECT w.key, w.page, h.*, p.*
+FROM unnest(%(keys)s::int4[], %(pages)s::int4[]) AS w (key, page)
 CROSS JOIN LATERAL (
-    SELECT max(q.page) AS page FROM amends.key_page q
-    WHERE q.unit_id = h.unit_id AND q.key = h.key AND q.page <= w.page
-) AS from_page
-LEFT JOIN amends.key_page p ON p.unit_id = h.unit_id AND p.key = h.key
-    AND p.page >= coalesce(from_page.page, w.page)
+    SELECT status, status_version, peak, first_page, reason_txn_ids, reason_revisions
+    FROM amends.key_head WHERE unit_id = %(unit)s AND key = w.key OFFSET 0
+) h
+CROSS JOIN LATERAL (
+    SELECT coalesce(max(page), w.page) AS page FROM amends.key_page
+    WHERE unit_id = %(unit)s AND key = w.key AND page <= w.page OFFSET 0
+) f
+LEFT JOIN LATERAL (
+    SELECT page, body FROM amends.key_page
+    WHERE unit_id = %(unit)s AND key = w.key AND page >= f.page OFFSET 0
+) p ON true
 ORDER BY w.key, p.page
 """
 # A suffix of days says nothing about the pages before it, so the first page only ever moves back.
@@ -45,8 +50,14 @@ UPDATE amends.key_head SET reason_txn_ids = %s::text[], reason_revisions = %s::i
 WHERE unit_id = %s AND key = %s
 """
 EMPTY_PAGES: Final = """
-DELETE FROM amends.key_page p USING unnest(%s::int4[], %s::int4[]) AS w (key, page)
-WHERE p.unit_id = %s AND p.key = w.key AND p.page >= w.page
+WITH emptied AS (
+    SELECT p.ctid FROM unnest(%(keys)s::int4[], %(pages)s::int4[]) AS w (key, page)
+    CROSS JOIN LATERAL (
+        SELECT ctid FROM amends.key_page
+        WHERE unit_id = %(unit)s AND key = w.key AND page >= w.page OFFSET 0
+    ) p
+)
+DELETE FROM amends.key_page WHERE ctid = ANY(ARRAY(SELECT ctid FROM emptied))
 """
 SAVE_PAGES: Final = """
 INSERT INTO amends.key_page (unit_id, key, page, body)
@@ -63,11 +74,12 @@ def load_keys(
 ) -> Mapping[int, KeyState]:
     """State of each key, its rows from the page on that holds the wanted day, or an earlier one."""
     states = {key: _untouched(config, key) for key in from_days}
-    wanted = (
-        arrays.int4s(list(from_days)),
-        arrays.int4s([pages.page_of(day) for day in from_days.values()]),
-    )
-    rows = connection.execute(SELECT_KEYS, (*wanted, unit_id), binary=True)
+    wanted = {
+        "unit": unit_id,
+        "keys": arrays.int4s(list(from_days)),
+        "pages": arrays.int4s([pages.page_of(day) for day in from_days.values()]),
+    }
+    rows = connection.execute(SELECT_KEYS, wanted, binary=True)
     for key, group in groupby(rows, key=itemgetter(0)):
         states[key] = _state(states[key], list(group))
     return states
@@ -145,13 +157,14 @@ def _save_pages(
             emptied.append((key, writes.emptied_from))
         written += ((key, page, body) for page, body in writes.bodies)
     if emptied:
-        keys, from_pages = _columns(emptied)
-        connection.execute(EMPTY_PAGES, (arrays.int4s(keys), arrays.int4s(from_pages), unit_id))
+        wanted = {
+            "unit": unit_id,
+            "keys": arrays.int4s([key for key, _ in emptied]),
+            "pages": arrays.int4s([page for _, page in emptied]),
+        }
+        connection.execute(EMPTY_PAGES, wanted)
     if written:
-        keys, numbers, bodies = _columns(written)
-        columns = (arrays.int4s(keys), arrays.int4s(numbers), arrays.blobs(bodies))
-        connection.execute(SAVE_PAGES, (unit_id, *columns))
-
-
-def _columns(rows: Sequence[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
-    return zip(*rows, strict=True)
+        keys = arrays.int4s([key for key, _, _ in written])
+        numbers = arrays.int4s([page for _, page, _ in written])
+        bodies = arrays.blobs([body for _, _, body in written])
+        connection.execute(SAVE_PAGES, (unit_id, keys, numbers, bodies))

@@ -32,7 +32,9 @@ _NARROW: Final = 2**31
 
 def parameters(batch: EnvelopeBatch) -> list[Any]:
     """The values of `COLUMNS`."""
-    offsets, txn_ids, revisions = zip(*batch.causes, strict=True) if batch.causes else ((), (), ())
+    offsets = [cause.offset for cause in batch.causes]
+    txn_ids = [cause.txn_id for cause in batch.causes]
+    revisions = [cause.revision for cause in batch.causes]
     numbers = (batch.versions, batch.closes, revisions)
     narrow = all(min(column) >= -_NARROW and max(column) < _NARROW for column in numbers if column)
     write = arrays.int4s if narrow else arrays.int8s

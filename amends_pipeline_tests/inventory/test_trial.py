@@ -19,7 +19,7 @@ OVERFLOWS = {
     "the log ends at the offending record": ("A r1 NEW day 1 1", 0, 1),
     "records before it stand": ("A r1 NEW day 1 -1; B r1 NEW day 2 2", 1, 2),
     "a later day falls out": (
-        "A r1 NEW day 1 -9; B r1 NEW day 2 9; C r1 NEW day 1 1; D r1 NEW day 2 0",
+        "A r1 NEW day 1 -9; B r1 NEW day 2 9; C r1 NEW day 1 1; D r1 NEW day 2 -1",
         2,
         2,
     ),
