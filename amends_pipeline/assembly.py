@@ -8,6 +8,7 @@ from amends_pipeline.outputs.table import TableOutputLog
 from amends_pipeline.ports import LedgerStore, OutputLog, SourceLog
 from amends_pipeline.sources.table import TableSource
 from amends_pipeline.store.inventory import PostgresStore
+from amends_pipeline.store.migrate import check
 from amends_pipeline.store.migrate import migrate as migrate_database
 from amends_pipeline.store.namespaces import Namespaces
 from amends_pipeline.store.postgres import Database
@@ -40,15 +41,14 @@ class PostgresLedger:
 def open_ledger(url: str, *, migrate: bool = True) -> PostgresLedger:
     """Open the ledger in the database that `url` names, for psycopg 3.
 
-    migrate: bring the schema up to date first.
+    migrate: bring the schema up to date first; otherwise it must be so already.
 
     Raises DatabaseUnavailable, SchemaTooNew, InputError.
     """
     database = Database(url)
-    if migrate:
-        try:
-            migrate_database(database)
-        except BaseException:
-            database.close()
-            raise
+    try:
+        (migrate_database if migrate else check)(database)
+    except BaseException:
+        database.close()
+        raise
     return PostgresLedger(database)

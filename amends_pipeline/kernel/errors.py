@@ -5,6 +5,7 @@
         ConfigurationError         a namespace's configuration, naming the member at fault
         StrictJsonError            bytes that are not JSON as we read it
         UnknownNamespace           a name under which nothing was provisioned
+        AlreadyLanded              a file whose records were appended before
       OperationError             exit status 3: the work could not be done
         CloseOverflow              a record after which a close leaves signed 64 bits
         Fenced                     another owner has a later epoch
@@ -79,6 +80,10 @@ class StrictJsonError(InputError):
 
 class UnknownNamespace(InputError):
     """No namespace was provisioned under the name."""
+
+
+class AlreadyLanded(InputError):
+    """A file with the same bytes was appended to the source before."""
 
 
 class OperationError(AmendsError):

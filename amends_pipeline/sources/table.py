@@ -90,7 +90,7 @@ class TableSource:
 
     def append(self, records: Iterable[SourceRecord]) -> Sequence[int]:
         """Append all records or none."""
-        partitions = len(self._log().ids)
+        partitions = len(self._log().extents)
         batches = _batches(self._checked(records, partitions))
         first = next(batches, [])
         second = next(batches, None)
@@ -120,10 +120,9 @@ class TableSource:
 
     def read(self, partition: int, start: int, until: int, limit: int) -> Records:
         """At most `limit` records from `start` on, before `until`."""
+        wanted = source_segments.Range(partition, start, until)
         with self._database.read() as connection:
-            log = source_segments.find(connection, self.source)
-            wanted = source_segments.Range(partition, start, until)
-            return source_segments.read(connection, log, wanted, limit)
+            return source_segments.read(connection, self.source, wanted, limit)
 
 
 def _batches(records: Iterable[SourceRecord]) -> Iterator[list[SourceRecord]]:

@@ -11,12 +11,10 @@ import psycopg
 from amends_pipeline.kernel.display import shown
 from amends_pipeline.kernel.errors import AmendsError, DatabaseUnavailable, SchemaTooNew
 from amends_pipeline.store.migrations import HEAD
-from amends_pipeline.store.ownership import LOCK_CLASS
-from amends_pipeline.store.postgres import Connection, Database
+from amends_pipeline.store.postgres import LOCK_CLASS, MIGRATION, Connection, Database
 
 FOLDER: Final = Path(__file__).with_name("migrations")
 
-MIGRATION_LOCK: Final = (LOCK_CLASS, 0)
 LOCK: Final = "SELECT pg_advisory_lock(%s::int4, %s::int4)"
 FIND_SCHEMA: Final = "SELECT FROM pg_catalog.pg_namespace WHERE nspname = 'amends'"
 CREATE_SCHEMA: Final = "CREATE SCHEMA amends"
@@ -30,6 +28,16 @@ def revision(database: Database) -> str | None:
         return _revision(connection)
 
 
+def check(database: Database) -> None:
+    """Raise DatabaseUnavailable or SchemaTooNew unless the schema is at the right revision."""
+    found = revision(database)
+    if found == HEAD:
+        return
+    where = f"{database.where}, schema amends"
+    kind = SchemaTooNew if found is not None and found > HEAD else DatabaseUnavailable
+    raise kind(where, expected=f"revision {HEAD}", found=shown(found) if found else "none")
+
+
 def migrate(database: Database, to: str = HEAD) -> None:
     """Upgrade the schema, unless it is there already. Others who migrate wait meanwhile.
 
@@ -39,7 +47,7 @@ def migrate(database: Database, to: str = HEAD) -> None:
         return
     connection = database.connect()
     try:
-        connection.execute(LOCK, MIGRATION_LOCK)
+        connection.execute(LOCK, (LOCK_CLASS, MIGRATION))
         # "IF NOT EXISTS" would ask for the right to create even where the schema exists.
         if connection.execute(FIND_SCHEMA).fetchone() is None:
             connection.execute(CREATE_SCHEMA)

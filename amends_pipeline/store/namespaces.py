@@ -24,10 +24,16 @@ from amends_pipeline.kernel.errors import (
 from amends_pipeline.kernel.instants import Instant
 from amends_pipeline.ports import NamespaceInfo, SourceBinding, Unit
 from amends_pipeline.store.bulk import INT4, INT8, TEXT, Table
-from amends_pipeline.store.postgres import Connection, Database, Transaction
+from amends_pipeline.store.postgres import (
+    LOCK_CLASS,
+    PROVISIONING,
+    Connection,
+    Database,
+    Transaction,
+)
 
 # One provisioning at a time, so that two cannot bind a source to different routes.
-LOCK_PROVISIONING: Final = "SELECT pg_advisory_xact_lock(hashtext('amends.provision'))"
+LOCK: Final = "SELECT pg_advisory_xact_lock(%s::int4, %s::int4)"
 
 SELECT_INFO: Final = """
 SELECT n.id, n.name, s.name, s.partitions, n.digest, n.incarnation, n.first_offsets, n.follows
@@ -198,7 +204,7 @@ class Namespaces:
 
         Raises ConfigurationError, ForeignIncarnation.
         """
-        with self._database.write(LOCK_PROVISIONING) as transaction:
+        with self._database.write(LOCK, (LOCK_CLASS, PROVISIONING)) as transaction:
             row = transaction.execute(SELECT_INFO_OF, (config.namespace,)).fetchone()
             if row is not None:
                 _check_same(config, _info(row))

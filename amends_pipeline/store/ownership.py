@@ -7,7 +7,7 @@ old owner's commit stands before the replacement, or it does not stand at all.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from threading import Lock
 from time import monotonic
@@ -20,10 +20,8 @@ from amends_pipeline.kernel.display import shown
 from amends_pipeline.kernel.errors import DatabaseUnavailable, Fenced, FrontierMoved, Held
 from amends_pipeline.ports import Progress, Role, Token, Unit
 from amends_pipeline.store.namespaces import Namespaces
-from amends_pipeline.store.postgres import Connection, Database, Transaction
+from amends_pipeline.store.postgres import LOCK_CLASS, Connection, Database, Transaction
 
-# Advisory locks take two int4: "amen" and a number of our own. Migrations take number 0.
-LOCK_CLASS: Final = 0x616D656E
 _NUMBERS: Final = {Role.WORKER: 1, Role.RELAY: 2, Role.VIEW: 3}
 _ROLES: Final = 4
 
@@ -66,7 +64,8 @@ SELECT w.next_offset, w.next_sequence, r.acknowledged, v.view_next, v.view_stop,
 FROM amends.worker_progress w
 JOIN amends.relay_progress r ON r.unit_id = w.unit_id
 JOIN amends.view_progress v ON v.unit_id = w.unit_id
-WHERE w.unit_id = %s
+JOIN amends.unit u ON u.id = w.unit_id
+WHERE w.unit_id = ANY(%s) ORDER BY u.partition
 """
 _LOCKS: Final = {Role.WORKER: LOCK_WORKER, Role.RELAY: LOCK_RELAY, Role.VIEW: LOCK_VIEW}
 
@@ -173,7 +172,8 @@ class Ownership:
         """Where the roles of a unit stand."""
         unit_id = self._namespaces.unit_id(unit)
         with self._database.read() as connection:
-            return read_progress(connection, unit_id)
+            (progress,) = read_progress(connection, [unit_id])
+        return progress
 
 
 def _take_lock(
@@ -203,15 +203,13 @@ def _take_lock(
             return
 
 
-def read_progress(connection: Connection, unit_id: int) -> Progress:
-    """Where the roles of a unit stand, as the connection's transaction sees it."""
-    row = connection.execute(SELECT_PROGRESS, (unit_id,), binary=True).fetchone()
-    if row is None:
-        expected = f"the progress of unit {unit_id}"
-        raise DatabaseUnavailable("schema amends", expected=expected, found="none")
-    next_offset, next_sequence, acknowledged, view_next, view_stop, worker, relay, view = row
-    epochs = {Role.WORKER: worker, Role.RELAY: relay, Role.VIEW: view}
-    return Progress(next_offset, next_sequence, acknowledged, view_next, view_stop, epochs)
+def read_progress(connection: Connection, unit_ids: Sequence[int]) -> list[Progress]:
+    """Where the roles of units of a namespace stand, by partition."""
+    rows = connection.execute(SELECT_PROGRESS, (list(unit_ids),), binary=True)
+    return [
+        Progress(*frontiers, {Role.WORKER: worker, Role.RELAY: relay, Role.VIEW: view})
+        for *frontiers, worker, relay, view in rows
+    ]
 
 
 def expect_at(where: str, *, expected: int, found: int) -> None:

@@ -36,6 +36,12 @@ Connection = psycopg.Connection[TupleRow]
 Cursor = psycopg.Cursor[TupleRow]
 Parameters = Sequence[Any]
 
+# Advisory locks take two int4: this class, "amen", and a number.
+LOCK_CLASS: Final = 0x616D656E
+PROVISIONING: Final = -1
+MIGRATION: Final = 0
+"""Above it are the locks of units and roles."""
+
 KEPT_CONNECTIONS: Final = 4
 """Idle connections that a process keeps for its next reads and commits."""
 

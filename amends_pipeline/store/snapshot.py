@@ -107,14 +107,14 @@ class PostgresSnapshot:
 
     def progress(self) -> Sequence[Progress]:
         """Where the roles stand, by partition."""
-        return [read_progress(self._connection, unit_id) for unit_id in self._home.units]
+        return read_progress(self._connection, self._home.units)
 
     def records(self, partition: int, start: int, until: int) -> Iterator[Records]:
         """Raw source records in runs."""
-        log = source_segments.find(self._connection, self._info.source)
+        source = self._info.source
         while True:
             wanted = source_segments.Range(partition, start, until)
-            run = source_segments.read(self._connection, log, wanted, RUN_RECORDS)
+            run = source_segments.read(self._connection, source, wanted, RUN_RECORDS)
             yield run
             start = run.until
             if start >= until:

@@ -18,9 +18,14 @@ from amends_pipeline.ports import Extent
 from amends_pipeline.store.postgres import Connection
 
 SELECT_LOG: Final = """
-SELECT l.incarnation, p.id, p.start_offset, p.end_offset
+SELECT l.incarnation, p.start_offset, p.end_offset
 FROM amends.source_log l JOIN amends.source_partition p ON p.log_id = l.id
 WHERE l.name = %s ORDER BY p.partition
+"""
+SELECT_PARTITION: Final = """
+SELECT p.id, p.start_offset
+FROM amends.source_log l JOIN amends.source_partition p ON p.log_id = l.id
+WHERE l.name = %s AND p.partition = %s
 """
 # Cut on the server: a segment may be long, and one record of it may be wanted.
 SELECT_SEGMENTS: Final = """
@@ -62,20 +67,11 @@ class Range(NamedTuple):
 
 
 class Log(NamedTuple):
-    """A source log as it is now; both columns by partition."""
+    """A source log as it is now."""
 
-    source: str
     incarnation: str
-    ids: Sequence[int]
-    """Surrogate keys of its partitions."""
     extents: Sequence[Extent]
-
-    def partition_id(self, partition: int) -> int:
-        """Surrogate key of a partition. Raises InputError."""
-        if not 0 <= partition < len(self.ids):
-            expected = f"a partition from 0 to {len(self.ids) - 1}"
-            raise InputError(f"source {self.source}", expected=expected, found=str(partition))
-        return self.ids[partition]
+    """By partition."""
 
 
 def find(connection: Connection, source: str) -> Log:
@@ -84,18 +80,17 @@ def find(connection: Connection, source: str) -> Log:
     if not rows:
         where = f"source {shown(source)}"
         raise InputError(where, expected="a source that was created", found="none")
-    extents = [Extent(start, end) for _, _, start, end in rows]
-    return Log(source, rows[0][0], [row[1] for row in rows], extents)
+    return Log(rows[0][0], [Extent(start, end) for _, start, end in rows])
 
 
-def read(connection: Connection, log: Log, wanted: Range, limit: int) -> Records:
+def read(connection: Connection, source: str, wanted: Range, limit: int) -> Records:
     """At most `limit` records of a range, as `SourceLog.read` promises them."""
     partition, start, until = wanted
-    partition_id = log.partition_id(partition)
+    partition_id, position = _partition(connection, source, partition)
+    position = max(start, position)
     offsets: list[int] = []
     keys: list[bytes | None] = []
     values: list[bytes] = []
-    position = max(start, log.extents[partition].start)
     while position < until:
         stop = min(until, position + limit - len(offsets))
         if position < stop:
@@ -110,7 +105,17 @@ def read(connection: Connection, log: Log, wanted: Range, limit: int) -> Records
         position = _next_record(connection, partition_id, stop, until)
         if len(offsets) >= limit:
             break
-    return Records(start, position, offsets, keys, values)
+    return Records(start, max(position, start), offsets, keys, values)
+
+
+def _partition(connection: Connection, source: str, partition: int) -> tuple[int, int]:
+    """Surrogate key and start of a partition. Raises InputError."""
+    row = connection.execute(SELECT_PARTITION, (source, partition), binary=True).fetchone()
+    if row is None:
+        partitions = len(find(connection, source).extents)
+        expected = f"a partition from 0 to {partitions - 1}"
+        raise InputError(f"source {shown(source)}", expected=expected, found=str(partition))
+    return row[0], row[1]
 
 
 def _next_record(connection: Connection, partition_id: int, stop: int, until: int) -> int:

@@ -17,7 +17,7 @@ COLUMNS: Final = (
 
 # OFFSET 0 keeps the planner from turning the loop inside out while it knows nothing of the table.
 SELECT_ROWS: Final = f"""
-SELECT r.* FROM unnest(%s::int2[], %s::int4[], %s::int4[]) AS w (family, key, day)
+SELECT w.family, r.* FROM unnest(%s::int2[], %s::int4[], %s::int4[]) AS w (family, key, day)
 CROSS JOIN LATERAL (
     SELECT {COLUMNS} FROM amends.view_row v
     WHERE v.unit_id = %s AND v.family = w.family AND v.key = w.key AND v.day = w.day OFFSET 0
@@ -49,7 +49,7 @@ def load_rows(
         return {}
     wanted = _ids(asked)
     rows = connection.execute(SELECT_ROWS, (*wanted, unit_id), binary=True)
-    return {found.output_id: found for found in map(envelope, rows.fetchall())}
+    return {OutputId(family, row[0], row[2]): envelope(row) for family, *row in rows.fetchall()}
 
 
 def envelope(row: Sequence[Any]) -> Envelope:

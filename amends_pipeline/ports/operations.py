@@ -1,0 +1,85 @@
+"""What people and automation keep about namespaces, beside the facts themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from amends_pipeline.ports.values import Unit
+
+
+class Verdict(NamedTuple):
+    """The outcome of one verification of one unit, with the boundary it holds at."""
+
+    unit: Unit
+    status: str
+    """PASS, PASS_WITH_EXCLUSIONS, BLOCKED, DRIFT, INCOMPLETE or ERROR."""
+    accepted: bool
+    source_end: int
+    """H: the source end it was judged at."""
+    output_end: int
+    """O: the end of the output log at that moment."""
+    differences: int
+    judged_at: str
+    """RFC 3339, UTC."""
+    judged_by: str
+    """The Dagster run or the command that judged."""
+    report: str
+    """The whole report as JSON: every difference, not only those that a table shows."""
+
+
+class Landed(NamedTuple):
+    """A file that was picked up from a landing folder, once."""
+
+    source: str
+    digest: str
+    """SHA-256 of its bytes, in hexadecimal."""
+    name: str
+    records: int
+    error: str | None
+    """Why it was set aside; None when it was appended."""
+    landed_at: str
+
+
+class Operations(Protocol):
+    """Verdicts, manifests, the life of namespaces, landed files. One transaction a method."""
+
+    def record_verdict(self, verdict: Verdict) -> None:
+        """Keep a verdict; the last one recorded of a unit stands."""
+        ...
+
+    def verdicts(self) -> Sequence[Verdict]:
+        """The standing verdict of every unit that was ever judged, by namespace and partition."""
+        ...
+
+    def store_manifest(self, namespace: str, document: str) -> None:
+        """Accept exactly these exclusions from now on. Raises UnknownNamespace."""
+        ...
+
+    def manifest(self, namespace: str) -> str | None:
+        """The accepted exclusions as JSON, None when none were ever stored."""
+        ...
+
+    def follow(self, namespace: str, *, follows: bool) -> None:
+        """Let the sensor ask for runs of the namespace's units, or not. Raises UnknownNamespace."""
+        ...
+
+    def current(self, source: str) -> str | None:
+        """The namespace that readers of a source see: the first provisioned one that follows."""
+        ...
+
+    def remove(self, namespace: str) -> None:
+        """Forget a namespace and everything made for it; the source log stays.
+
+        Raises UnknownNamespace, Held when a role of one of its units is held, InputError when it
+        is the current namespace of its source.
+        """
+        ...
+
+    def record_landed(self, landed: Landed) -> None:
+        """Keep that a file was set aside. Appended files are recorded by `SourceLog.append`."""
+        ...
+
+    def landed(self, source: str) -> Sequence[Landed]:
+        """Files that were picked up for a source, in order."""
+        ...

@@ -1,0 +1,147 @@
+"""What the roles of `ports` hand to each other: plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+from amends_pipeline.inventory.authority import Authority, Observation
+from amends_pipeline.inventory.envelope import EnvelopeBatch
+from amends_pipeline.inventory.slice import Rejection
+
+
+class Unit(NamedTuple):
+    """A namespace and one partition of its source: what one owner works on at a time."""
+
+    namespace: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.namespace}|p{self.partition}"
+
+
+class Role(StrEnum):
+    """The three who work on a unit, each with an owner and an epoch of its own."""
+
+    WORKER = "worker"
+    RELAY = "relay"
+    VIEW = "view"
+
+
+class Token(NamedTuple):
+    """Proof of ownership in one role. It is worth nothing once a later epoch was claimed."""
+
+    unit: Unit
+    role: Role
+    epoch: int
+    digest: str
+    """Digest of the namespace's configuration at the time of the claim."""
+
+
+class Progress(NamedTuple):
+    """Where the three roles of a unit stand. Frontiers are exclusive."""
+
+    next_offset: int
+    """Worker: first source offset not yet decided."""
+    next_sequence: int
+    """Worker: first outbox sequence not yet given."""
+    acknowledged: int
+    """Relay: first outbox sequence not yet acknowledged."""
+    view_next: int
+    """View: first output log offset not yet applied."""
+    view_stop: str | None
+    """Why the view stopped at `view_next`, if it did."""
+    epochs: Mapping[Role, int]
+
+    @property
+    def pending(self) -> int:
+        """How many outbox rows wait to be acknowledged."""
+        return self.next_sequence - self.acknowledged
+
+
+class Extent(NamedTuple):
+    """What a log holds: offsets from `start` up to, and without, `end`."""
+
+    start: int
+    end: int
+
+
+class SourceRecord(NamedTuple):
+    """A record on its way into a source log."""
+
+    partition: int
+    raw_key: bytes | None
+    value: bytes
+
+
+class Segment(NamedTuple):
+    """Consecutive rows of an outbox or an output log."""
+
+    base: int
+    """Sequence or offset of the first row."""
+    envelopes: EnvelopeBatch
+
+    @property
+    def end(self) -> int:
+        """Sequence or offset after the last row."""
+        return self.base + len(self.envelopes)
+
+
+class SourceBinding(NamedTuple):
+    """What all namespaces over one source agree on."""
+
+    source: str
+    incarnation: str
+    partitions: int
+    routes: Mapping[tuple[str, str], int]
+    """Explicit partitions by (item, location); any other key lies on its default partition."""
+
+
+class NamespaceInfo(NamedTuple):
+    """A provisioned namespace."""
+
+    namespace: str
+    source: str
+    partitions: int
+    digest: str
+    incarnation: str
+    """The source incarnation that the namespace was bound to."""
+    first_offsets: tuple[int, ...]
+    """For each partition, the source offset that the namespace starts from."""
+    follows: bool
+    """Whether the sensor asks for runs of its units."""
+
+
+class SetAside(NamedTuple):
+    """A record declared not to be part of the input."""
+
+    offset: int
+    reason: str
+
+
+class Quarantined(NamedTuple):
+    """A rejected record, kept byte for byte."""
+
+    partition: int
+    rejection: Rejection
+
+
+class ConflictRef(NamedTuple):
+    """A revision of a transaction that says two things, superseded or not."""
+
+    item: str
+    location: str
+    txn_id: str
+    revision: int
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """All accepted records of one key: what is in force, and what is not."""
+
+    authorities: Sequence[tuple[str, Authority]]
+    """(txn_id, authority), by txn_id as UTF-8 bytes."""
+    observations: Sequence[Observation]
+    """By offset."""
