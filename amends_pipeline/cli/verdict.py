@@ -19,7 +19,7 @@ SHOWN_ROWS = 200
 
 def manifest_of(path: Path) -> Manifest:
     """Read a manifest. Raises InputError."""
-    from amends_pipeline.cli.reading import readable
+    from amends_pipeline.flows.reading import readable
     from amends_pipeline.inventory.verify import parse_manifest
     from amends_pipeline.kernel.display import shown
 

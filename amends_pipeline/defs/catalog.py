@@ -1,8 +1,10 @@
 """Every asset, in the order data flows: the contents page.
 
     source_log ─► source_evidence, projections, committed_outbox ─► output_log ─► materialized_view
+                                                                                    └► open_reorders
 
-The three in the middle are one commit, so one step makes them.
+The three in the middle are one commit, so one step makes them. What a team builds on the view
+stands in a group of its own.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from amends_pipeline.defs import schemas
 from amends_pipeline.defs.partitions import BY_SOURCE_PARTITION, SOURCE_PARTITIONS, UNITS
 
 GROUP = "inventory"
+EXAMPLES = "examples"
 OWNERS = ["team:inventory"]
 CODE_VERSION = "1"
 """Moves when the same records would become other facts."""
@@ -97,4 +100,19 @@ MATERIALIZED_VIEW = dg.AssetSpec(
     kinds={"postgres", "table"},
     code_version=CODE_VERSION,
     metadata=schemas.MATERIALIZED_VIEW,
+)
+
+OPEN_REORDERS = dg.AssetSpec(
+    "open_reorders",
+    description=(
+        "Stock keys that are below their reorder threshold now, since when and by how much, as a"
+        " Parquet file for each unit."
+    ),
+    deps=[MATERIALIZED_VIEW],
+    partitions_def=UNITS,
+    group_name=EXAMPLES,
+    owners=["team:purchasing"],
+    kinds={"pandas", "parquet"},
+    code_version="1",
+    metadata=schemas.OPEN_REORDERS,
 )

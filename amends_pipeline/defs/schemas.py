@@ -5,14 +5,38 @@ Where a table keeps arrays, the view that shows its rows one by one is described
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Mapping
 from typing import Any
 
 import dagster as dg
 
+from amends_pipeline.store.server import LEDGER_DATABASE, URL_VARIABLE, redact
+
 Metadata = Mapping[str, Any]
 
 _Columns = Mapping[str, tuple[str, str]]
+
+_PLACE = re.compile(
+    r"[a-z0-9+]+://(?:[^@/?]*@)?"
+    r"(?P<hosts>(?:[\w.%-]|\[[0-9a-f:.]+\]|:[0-9]+|,)*)(?P<database>/[\w.%-]*)?(?:\?.*)?",
+    re.IGNORECASE | re.ASCII,
+)
+
+
+def ledger_uri(environment: Mapping[str, str]) -> str:
+    """Return the address of the ledgers' database, without user and password.
+
+    The private server is reached by a socket that nobody needs to know; a URL that is not plainly
+    one of hosts and a database is not shown at all.
+    """
+    url = environment.get(URL_VARIABLE)
+    if not url:
+        return f"postgresql:///{LEDGER_DATABASE}"
+    place = _PLACE.fullmatch(redact(url))
+    return f"postgresql://{place['hosts']}{place['database'] or '/'}" if place else "postgresql:///"
+
 
 _UNIT: _Columns = {
     "namespace": ("text", "Generation of processing and output."),
@@ -35,13 +59,30 @@ _CAUSE: _Columns = {
 }
 
 
+_FACT: _Columns = {
+    **_UNIT,
+    "item": ("text", "Of the stock key."),
+    "location": ("text", "Of the stock key."),
+}
+_VERSION: _Columns = {
+    "version": ("bigint", "Counts the publications of this output, from 1."),
+    **_CAUSE,
+}
+
+
+def _schema(columns: _Columns) -> dg.TableSchema:
+    """Describe columns, which are (type, description) by name."""
+    return dg.TableSchema(
+        [dg.TableColumn(name, kind, told) for name, (kind, told) in columns.items()]
+    )
+
+
 def _stored(table: str, columns: _Columns) -> Metadata:
-    """Name a table or view of ours; columns are (type, description) by name."""
+    """Name a table or view of ours, and where it is."""
     return {
         "dagster/table_name": f"amends.{table}",
-        "dagster/column_schema": dg.TableSchema(
-            [dg.TableColumn(name, kind, told) for name, (kind, told) in columns.items()]
-        ),
+        "dagster/uri": ledger_uri(os.environ),
+        "dagster/column_schema": _schema(columns),
     }
 
 
@@ -99,7 +140,7 @@ OUTPUT_LOG = _stored(
         **_CAUSE,
     },
 )
-MATERIALIZED_VIEW = _stored(
+_VIEW_ROWS = _stored(
     "view_row",
     {
         "version": ("bigint", "The highest version delivered of the output."),
@@ -116,3 +157,58 @@ MATERIALIZED_VIEW = _stored(
         "reason_revisions": ("bigint[]", "Their revisions."),
     },
 )
+READER_VIEWS: Mapping[str, dg.TableSchema] = {
+    "balance": _schema(
+        {
+            **_FACT,
+            "day": ("text", "UTC day with activity, YYYY-MM-DD."),
+            "close": ("bigint", "Units at the end of the day."),
+            **_VERSION,
+        }
+    ),
+    "alert": _schema(
+        {
+            **_FACT,
+            "day": ("text", "UTC day on which the close fell below the threshold, YYYY-MM-DD."),
+            "threshold": ("bigint", "Reorder threshold of the stock key."),
+            "close": ("bigint", "Units at the end of the day."),
+            **_VERSION,
+        }
+    ),
+    "key_status": _schema(
+        {
+            **_FACT,
+            "status": ("text", "READY or BLOCKED."),
+            "reason_txn_ids": ("text[]", "Transactions in conflict, of a blocked key."),
+            "reason_revisions": ("bigint[]", "Their revisions."),
+            **_VERSION,
+        }
+    ),
+}
+"""The SQL views that readers query, by name: visible facts with names in place of numbers."""
+
+MATERIALIZED_VIEW: Metadata = {
+    **_VIEW_ROWS,
+    **{
+        f"columns_of_{view}": dg.MetadataValue.table_schema(schema)
+        for view, schema in READER_VIEWS.items()
+    },
+}
+
+OPEN_REORDERS: Metadata = {
+    "dagster/column_schema": _schema(
+        {
+            "item": ("string", "Of the stock key."),
+            "location": ("string", "Of the stock key."),
+            "since": (
+                "string",
+                "UTC day on which the balance fell below the threshold, YYYY-MM-DD; null if it"
+                " opened below and never came up.",
+            ),
+            "day": ("string", "UTC day of the latest close; null while no day is published."),
+            "close": ("int64", "Units at the end of that day; without one, the opening balance."),
+            "threshold": ("int64", "Reorder threshold of the stock key."),
+            "short_by": ("uint64", "Units that lack to the threshold."),
+        }
+    )
+}

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from amends_pipeline.inventory.config import default_partition
 from amends_pipeline.inventory.revision import decode
 from amends_pipeline.kernel.errors import InputError
-from amends_pipeline.ports import Ledger, SourceRecord
+from amends_pipeline.ports import Landed, Ledger, SourceBinding, SourceRecord
 
 MAX_LINE_BYTES = 16 * 1024 * 1024
 """A longer line refuses its file. (A value over 1 MiB is appended, and quarantined later.)"""
@@ -54,18 +54,38 @@ def append(
     undecodable_partition: int = 0,
     on_appended: Callable[[int], None] = lambda _: None,
 ) -> Appended:
+    """Append each line to the source of a namespace. Raises UnknownNamespace, InputError."""
+    info = ledger.store.info(namespace)
+    binding = ledger.store.source_binding(info.source)
+    if binding is None:
+        binding = SourceBinding(info.source, info.incarnation, info.partitions, {})
+    return append_to(
+        ledger,
+        binding,
+        lines,
+        undecodable_partition=undecodable_partition,
+        on_appended=on_appended,
+    )
+
+
+def append_to(  # noqa: PLR0913 - what is appended, where, and who is told
+    ledger: Ledger,
+    binding: SourceBinding,
+    lines: Iterable[Line],
+    *,
+    landing: Landed | None = None,
+    undecodable_partition: int = 0,
+    on_appended: Callable[[int], None] = lambda _: None,
+) -> Appended:
     """Append each line to the partition of its stock key.
 
-    A line that does not decode has no key; it goes to `undecodable_partition`. Raises
-    UnknownNamespace, InputError.
+    A line that does not decode has no key; it goes to `undecodable_partition`. `landing` is the
+    file that the lines are from, recorded with them. Raises InputError, AlreadyLanded.
     """
-    info = ledger.store.info(namespace)
-    if not 0 <= undecodable_partition < info.partitions:
+    if not 0 <= undecodable_partition < binding.partitions:
         raise InputError(
-            "partition", expected=f"0 to {info.partitions - 1}", found=str(undecodable_partition)
+            "partition", expected=f"0 to {binding.partitions - 1}", found=str(undecodable_partition)
         )
-    binding = ledger.store.source_binding(info.source)
-    routes = binding.routes if binding is not None else {}
     count = 0
 
     def records() -> Iterator[SourceRecord]:
@@ -75,13 +95,14 @@ def append(
             partition = undecodable_partition
             if revision is not None:
                 stock_key = (revision.item, revision.location)
-                routed = routes.get(stock_key)
+                routed = binding.routes.get(stock_key)
                 partition = (
-                    default_partition(stock_key, info.partitions) if routed is None else routed
+                    default_partition(stock_key, binding.partitions) if routed is None else routed
                 )
             count += 1
             on_appended(1)
             yield SourceRecord(partition, None, line.value)
 
-    ends = ledger.source(info.source).append(records())
+    source = ledger.source(binding.source)
+    ends = source.append(records()) if landing is None else source.append(records(), landing=landing)
     return Appended(count, ends)

@@ -31,6 +31,7 @@ from amends_pipeline.ports.values import (
     SourceRecord,
     Token,
     Unit,
+    UnitStanding,
 )
 
 __all__ = [
@@ -54,6 +55,7 @@ __all__ = [
     "SourceRecord",
     "Token",
     "Unit",
+    "UnitStanding",
     "Verdict",
 ]
 
@@ -326,6 +328,13 @@ class LedgerStore(Protocol):
         ...
 
     # Reading
+
+    def standing(self) -> Sequence[UnitStanding]:
+        """Where every unit of every namespace stands, by namespace and partition, at one moment.
+
+        Cheap enough to be asked again and again; gives up after a few seconds.
+        """
+        ...
 
     def snapshot(self, namespace: str) -> AbstractContextManager[Snapshot]:
         """Look at a namespace as it is when the block is entered. Raises UnknownNamespace."""

@@ -114,6 +114,37 @@ class NamespaceInfo(NamedTuple):
     """Whether the sensor asks for runs of its units."""
 
 
+class UnitStanding(NamedTuple):
+    """Where a unit stands between its two logs, and who is at it."""
+
+    unit: Unit
+    source: str
+    follows: bool
+    """Whether the sensor asks for runs of it."""
+    bound: bool
+    """Whether the source log is the one that the namespace was bound to."""
+    extent: Extent | None
+    """What the source log retains of the partition; None while there is no such log."""
+    first_offset: int
+    """The source offset that the unit starts from."""
+    progress: Progress
+    output_end: int
+    holder: str | None
+    """Who holds the lock of one of its roles at the moment."""
+
+    @property
+    def behind(self) -> bool:
+        """Whether a record is left to decide, or an envelope on its way to the readers."""
+        return (
+            self.extent is not None and self.progress.next_offset < self.extent.end
+        ) or self.on_its_way
+
+    @property
+    def on_its_way(self) -> bool:
+        """Whether something that was decided has not reached the readers yet."""
+        return self.progress.pending > 0 or self.progress.view_next < self.output_end
+
+
 class SetAside(NamedTuple):
     """A record declared not to be part of the input."""
 

@@ -6,8 +6,9 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 
 from amends_pipeline.inventory.slice import Records
-from amends_pipeline.kernel.errors import ConfigurationError
-from amends_pipeline.ports import Extent, SourceRecord
+from amends_pipeline.kernel.display import shown
+from amends_pipeline.kernel.errors import AlreadyLanded, ConfigurationError
+from amends_pipeline.ports import Extent, Landed, SourceRecord
 from amends_pipeline.store.memory_snapshot import read
 from amends_pipeline.store.memory_tables import (
     MemoryTables,
@@ -49,10 +50,15 @@ class MemorySource:
         with self._tables.lock:
             return [each.extent for each in self._tables.source(self.source).partitions]
 
-    def append(self, records: Iterable[SourceRecord]) -> Sequence[int]:
+    def append(
+        self, records: Iterable[SourceRecord], *, landing: Landed | None = None
+    ) -> Sequence[int]:
         """Append all records or none."""
         with self._tables.lock:
             partitions = self._tables.source(self.source).partitions
+            landed = self._tables.landed.setdefault(self.source, [])
+            if landing is not None:
+                self._check_landing(landing, landed)
             whole = list(records)
             for record in whole:
                 if not 0 <= record.partition < len(partitions):
@@ -64,7 +70,18 @@ class MemorySource:
                 table.keys.append(raw_key)
                 table.values.append(value)
                 table.end += 1
+            if landing is not None:
+                landed.append(landing._replace(records=len(whole), error=None))
             return [each.end for each in partitions]
+
+    def _check_landing(self, landing: Landed, landed: Iterable[Landed]) -> None:
+        for before in landed:
+            if before.error is None and before.digest == landing.digest:
+                raise AlreadyLanded(
+                    f"file {shown(landing.name)} for source {self.source}",
+                    expected="bytes that were not appended yet",
+                    found=f"those of {shown(before.name)}, appended at {before.landed_at}",
+                )
 
     def read(self, partition: int, start: int, until: int, limit: int) -> Records:
         """At most `limit` records from `start` on, before `until`."""

@@ -30,6 +30,7 @@ from amends_pipeline.ports import (
     SourceBinding,
     Token,
     Unit,
+    UnitStanding,
 )
 from amends_pipeline.store import segments, view_rows
 from amends_pipeline.store.evidence import EvidenceWrites, load_authorities, load_evidence
@@ -38,6 +39,7 @@ from amends_pipeline.store.namespaces import Namespaces
 from amends_pipeline.store.ownership import CLAIM, LOCK_WORKER, Ownership, expect_at
 from amends_pipeline.store.postgres import Connection, Database
 from amends_pipeline.store.snapshot import PostgresSnapshot, read_set_asides
+from amends_pipeline.store.standing import read_standing
 
 MOVE_WORKER: Final = """
 UPDATE amends.worker_progress SET next_offset = %s, next_sequence = %s WHERE unit_id = %s
@@ -260,6 +262,11 @@ class PostgresStore:
             transaction.execute(MOVE_VIEW, (0, None, unit_id))
 
     # Reading
+
+    def standing(self) -> Sequence[UnitStanding]:
+        """Where every unit of every namespace stands."""
+        with self._database.snapshot() as connection:
+            return read_standing(connection)
 
     @contextmanager
     def _snapshot(self, namespace: str) -> Iterator[Snapshot]:

@@ -49,16 +49,6 @@ SAVE_REASONS: Final = """
 UPDATE amends.key_head SET reason_txn_ids = %s::text[], reason_revisions = %s::int8[]
 WHERE unit_id = %s AND key = %s
 """
-EMPTY_PAGES: Final = """
-WITH emptied AS (
-    SELECT p.ctid FROM unnest(%(keys)s::int4[], %(pages)s::int4[]) AS w (key, page)
-    CROSS JOIN LATERAL (
-        SELECT ctid FROM amends.key_page
-        WHERE unit_id = %(unit)s AND key = w.key AND page >= w.page OFFSET 0
-    ) p
-)
-DELETE FROM amends.key_page WHERE ctid = ANY(ARRAY(SELECT ctid FROM emptied))
-"""
 SAVE_PAGES: Final = """
 INSERT INTO amends.key_page (unit_id, key, page, body)
 SELECT %s, * FROM unnest(%s::int4[], %s::int4[], %s::bytea[])
@@ -149,20 +139,11 @@ def _first_page(state: KeyState) -> int:
 def _save_pages(
     connection: Connection, unit_id: int, changes: Mapping[int, Sequence[KeyChange]]
 ) -> None:
-    emptied: list[tuple[int, int]] = []
-    written: list[tuple[int, int, bytes]] = []
-    for key, history in changes.items():
-        writes = pages.writes(history)
-        if writes.emptied_from is not None:
-            emptied.append((key, writes.emptied_from))
-        written += ((key, page, body) for page, body in writes.bodies)
-    if emptied:
-        wanted = {
-            "unit": unit_id,
-            "keys": arrays.int4s([key for key, _ in emptied]),
-            "pages": arrays.int4s([page for _, page in emptied]),
-        }
-        connection.execute(EMPTY_PAGES, wanted)
+    written = [
+        (key, page, body)
+        for key, history in changes.items()
+        for page, body in pages.writes(history)
+    ]
     if written:
         keys = arrays.int4s([key for key, _, _ in written])
         numbers = arrays.int4s([page for _, page, _ in written])

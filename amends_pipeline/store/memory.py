@@ -37,9 +37,10 @@ from amends_pipeline.ports import (
     SourceBinding,
     Token,
     Unit,
+    UnitStanding,
 )
 from amends_pipeline.store.memory_keys import installed, suffix, untouched_of
-from amends_pipeline.store.memory_snapshot import MemorySnapshot
+from amends_pipeline.store.memory_snapshot import MemorySnapshot, standings
 from amends_pipeline.store.memory_tables import (
     MemoryTables,
     NamespaceTable,
@@ -325,6 +326,10 @@ class MemoryStore:
             table.view_next, table.view_stop = 0, None
 
     # Reading
+
+    def standing(self) -> Sequence[UnitStanding]:
+        """Where every unit of every namespace stands."""
+        return standings(self._tables)
 
     @contextmanager
     def snapshot(self, namespace: str) -> Iterator[Snapshot]:

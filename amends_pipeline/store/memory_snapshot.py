@@ -17,8 +17,10 @@ from amends_pipeline.ports import (
     NamespaceInfo,
     Progress,
     Quarantined,
+    Role,
     SetAside,
     Unit,
+    UnitStanding,
 )
 from amends_pipeline.store.memory_tables import MemoryTables, SourcePartition, UnitTable
 
@@ -113,6 +115,35 @@ def read(table: SourcePartition, start: int, until: int, limit: int) -> Records:
     covered = table.offsets[stop] if stop < last else until
     span = slice(first, stop)
     return Records(start, covered, table.offsets[span], table.keys[span], table.values[span])
+
+
+def standings(tables: MemoryTables) -> list[UnitStanding]:
+    """Where every unit stands, by namespace and partition."""
+    with tables.lock:
+        return [
+            _standing(tables, Unit(name, partition))
+            for name, table in sorted(tables.namespaces.items())
+            for partition in range(table.info.partitions)
+        ]
+
+
+def _standing(tables: MemoryTables, unit: Unit) -> UnitStanding:
+    info = tables.namespace(unit.namespace).info
+    log = tables.sources.get(info.source)
+    there = log is not None and unit.partition < len(log.partitions)
+    return UnitStanding(
+        unit,
+        info.source,
+        info.follows,
+        bound=log is not None and log.incarnation == info.incarnation,
+        extent=log.partitions[unit.partition].extent if log is not None and there else None,
+        first_offset=info.first_offsets[unit.partition],
+        progress=tables.unit(unit).progress,
+        output_end=len(tables.output(unit).rows),
+        holder=next(
+            (tables.holders[unit, role] for role in Role if (unit, role) in tables.holders), None
+        ),
+    )
 
 
 def _candidates(unit: UnitTable) -> list[tuple[int, str, Candidate]]:

@@ -26,6 +26,7 @@ from amends_pipeline.kernel.errors import (
 )
 from amends_pipeline.ports import (
     Extent,
+    Landed,
     NamespaceInfo,
     Progress,
     Role,
@@ -138,6 +139,8 @@ class MemoryTables:
     bindings: dict[str, SourceBinding] = field(default_factory=dict)
     namespaces: dict[str, NamespaceTable] = field(default_factory=dict)
     outputs: dict[Unit, OutputTable] = field(default_factory=dict)
+    landed: dict[str, list[Landed]] = field(default_factory=dict)
+    """Files that were picked up, by source, in order."""
     holders: dict[tuple[Unit, Role], str] = field(default_factory=dict)
     """Who holds the lock of a unit and role."""
 

@@ -207,8 +207,15 @@ def read_progress(connection: Connection, unit_ids: Sequence[int]) -> list[Progr
     """Where the roles of units of a namespace stand, by partition."""
     rows = connection.execute(SELECT_PROGRESS, (list(unit_ids),), binary=True)
     return [
-        Progress(*frontiers, {Role.WORKER: worker, Role.RELAY: relay, Role.VIEW: view})
-        for *frontiers, worker, relay, view in rows
+        Progress(
+            offset,
+            sequence,
+            acknowledged,
+            view_next,
+            view_stop,
+            dict(zip(Role, epochs, strict=True)),
+        )
+        for offset, sequence, acknowledged, view_next, view_stop, *epochs in rows
     ]
 
 

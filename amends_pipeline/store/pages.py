@@ -19,10 +19,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from itertools import chain
 from struct import Struct
-from typing import Final, NamedTuple
+from typing import Final
 
 from amends_pipeline.inventory.decision import KeyChange
-from amends_pipeline.inventory.refold import KeyState, Rows, Status
+from amends_pipeline.inventory.refold import KeyState, Rows
 from amends_pipeline.kernel.errors import DatabaseUnavailable
 
 PAGE_DAYS: Final = 64
@@ -150,39 +150,16 @@ def load(pages: Iterable[tuple[int, bytes]], opening: int) -> tuple[int, Rows]:
 # --- pages from states
 
 
-class PageWrites(NamedTuple):
-    """What a commit does to the pages of one key."""
+def writes(changes: Sequence[KeyChange]) -> list[tuple[int, bytes]]:
+    """(page, body) of the pages that consecutive changes of one key touch.
 
-    emptied_from: int | None
-    """First page of a range that is written anew: what is stored from it on goes first."""
-    bodies: list[tuple[int, bytes]]
-    """(page, body) to store, by page."""
-
-
-def writes(changes: Sequence[KeyChange]) -> PageWrites:
-    """The pages that consecutive changes of one key touch, each packed once, as it is at the end.
-
-    A row leaves the store only when it was never published, and only a blocked key has such rows.
-    So a change that covers all loaded rows of a key that is or was blocked replaces all loaded
-    pages; any other change overwrites the pages that it covers.
+    Each is packed once, as the last change of it leaves it. No row ever leaves the store, so no
+    page does either.
     """
     latest: dict[int, KeyState] = {}
-    emptied_from: int | None = None
     for state, changed in changes:
-        covers_all = (changed.start, changed.stop) == (0, len(state.rows.days))
-        if covers_all and _was_blocked(state):
-            first = page_of(state.loaded_from)
-            latest = {page: owner for page, owner in latest.items() if page < first}
-            emptied_from = first if emptied_from is None else min(first, emptied_from)
         latest |= dict.fromkeys(_pages(state.rows.days, *changed), state)
-    return PageWrites(
-        emptied_from, [(page, _body(owner, page)) for page, owner in sorted(latest.items())]
-    )
-
-
-def _was_blocked(state: KeyState) -> bool:
-    """Whether the stored key may be blocked; the first status of a key has nothing stored yet."""
-    return state.status is Status.BLOCKED or state.status_version > 1
+    return [(page, _body(owner, page)) for page, owner in sorted(latest.items())]
 
 
 def _pages(days: Sequence[int], start: int, stop: int) -> Iterator[int]:

@@ -10,6 +10,7 @@ raises into an `AmendsError` that holds no password:
 
 from __future__ import annotations
 
+import logging
 import os
 import select
 from collections import deque
@@ -50,6 +51,8 @@ SETTINGS: Final = (
     "-c jit=off -c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off"
     " -c enable_memoize=off"
 )
+# Whatever a role's defaults are: who waited for a row lock must see the row as it is then.
+BEGIN: Final = "BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE"
 # A reader of whole tables is better served by the planner's own judgement.
 BEGIN_SNAPSHOT: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 PLAN_FREELY: Final = (
@@ -59,6 +62,10 @@ PLAN_FREELY: Final = (
 _LOST = ("08", "57P", "25P03", "25P04")
 """SQLSTATEs of a connection that is gone, or about to be."""
 _NOT_MIGRATED = ("3F000", "42P01", "42703")
+
+
+# psycopg warns of what it raises in the same moment; we tell it once, in our words.
+logging.getLogger("psycopg").setLevel(logging.ERROR)
 
 
 class Transaction:
@@ -167,7 +174,7 @@ class Database:
             transaction = Transaction(connection, [])
             try:
                 with connection.pipeline():
-                    connection.execute("BEGIN")
+                    connection.execute(BEGIN)
                     cursor = connection.execute(statement, parameters, binary=True)
                 transaction.first = cursor.fetchall() if cursor.description else []
                 yield transaction

@@ -105,7 +105,7 @@ def read(connection: Connection, source: str, wanted: Range, limit: int) -> Reco
         position = _next_record(connection, partition_id, stop, until)
         if len(offsets) >= limit:
             break
-    return Records(start, max(position, start), offsets, keys, values)
+    return Records(start, min(position, until), offsets, keys, values)
 
 
 def _partition(connection: Connection, source: str, partition: int) -> tuple[int, int]:

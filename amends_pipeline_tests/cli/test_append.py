@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from amends_pipeline.cli import reading
+from amends_pipeline.flows import reading as flows_reading
 from amends_pipeline.flows.append import MAX_LINE_BYTES
 from amends_pipeline.inventory.revision import Revision, decode
 from amends_pipeline_tests.tables import STOCK_KEYS, configuration, document, encoded, history
@@ -68,7 +69,7 @@ def test_lines_come_back_whatever_the_size_of_blocks(tmp_path_factory, lines, en
     path = tmp_path_factory.getbasetemp() / "lines.jsonl"
     path.write_bytes(b"".join(line + end for line, end in zip(lines, ends, strict=False)))
     with pytest.MonkeyPatch.context() as patch, reading.inputs([str(path)], None) as inputs:
-        patch.setattr(reading, "BLOCK_BYTES", block)
+        patch.setattr(flows_reading, "BLOCK_BYTES", block)
         read = [line.value for line in reading.records(inputs) if line.value]
     assert read == lines
 
@@ -222,7 +223,7 @@ def test_csv_as_other_programs_write_it_says_the_same(tmp_path_factory, rows):
     path = tmp_path_factory.getbasetemp() / "rows.csv"
     with path.open("w", encoding="utf-8", newline="") as stream:
         writer = csv.writer(stream)
-        writer.writerow(reading.COLUMNS)
+        writer.writerow(flows_reading.COLUMNS)
         for txn_id, qty, item in rows:
             when = "2026-01-01T00:00:00Z"
             writer.writerow([txn_id, 1, "NEW", item, "DEPOT", when, qty, when])

@@ -156,4 +156,5 @@ def test_the_outbox_is_read_as_of_one_moment(waiting):
     reading = waiting.store.outbox(waiting.unit())
     first = next(reading)
     acknowledge(waiting, 0, 6)
+    waiting.store.commit(waiting.claim(), [decision(4, 5, 6, envelopes=batch(SIX))])
     assert [first, *reading] == [(sequence, False, each) for sequence, each in enumerate(SIX)]

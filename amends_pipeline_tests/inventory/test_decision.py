@@ -127,6 +127,17 @@ def published(*slices: str) -> list[list[str]]:
             a status v1 BLOCKED by A r1, by A r1 at 2
             """,
         ),
+        (  # the same where the slice amends an early day first: the whole suffix has moved
+            [BEFORE, "ISSUE-001 r2 AMEND day 1 -30; ISSUE-001 r2 AMEND day 1 -31"],
+            """
+            a day 1 alert v2 withdrawn, by ISSUE-001 r2 at 3
+            a day 2 alert v1 50, by ISSUE-001 r2 at 3
+            a day 1 balance v2 70, by ISSUE-001 r2 at 3
+            a day 2 balance v2 50, by ISSUE-001 r2 at 3
+            a day 3 balance v2 100, by ISSUE-001 r2 at 3
+            a status v2 BLOCKED by ISSUE-001 r2, by ISSUE-001 r2 at 4
+            """,
+        ),
         (  # the record that unblocks changes every day, days before its own too
             [
                 "A r1 NEW day 1 -1\nB r1 NEW day 3 -1\nB r1 NEW day 3 -2\nC r1 NEW day 2 -50",
@@ -333,10 +344,17 @@ def test_a_decision_holds_what_is_new_and_no_more():
     decision = decide(run.shelf.known(slice_, whole), slice_, 5)
     assert sorted(decision.authorities) == [(0, "ISSUE-002"), (1, "X")]
     assert sorted(decision.keys) == [0, 1]
+    assert len(decision.envelopes) == len(decision.envelopes.causes) == 1
     assert [(each.txn_id, each.offset) for each in decision.observations] == [
         ("ISSUE-001", 0),
         ("ISSUE-002", 1),
     ]
+
+
+def test_envelopes_of_one_record_share_its_cause():
+    text = BEFORE + "ISSUE-001 r2 AMEND day 1 -30"
+    repair = drive(configuration(), source(history(text)), [3]).decisions[1].envelopes
+    assert (len(repair), len(repair.causes)) == (5, 1)
 
 
 def test_a_decision_changes_nothing_that_it_was_given():

@@ -9,8 +9,9 @@ import pytest
 from amends_pipeline.inventory.config import load_configuration
 from amends_pipeline.inventory.refold import EVERY_DAY, Rows
 from amends_pipeline.inventory.wire import decode
-from amends_pipeline.kernel.errors import ProtocolStop
+from amends_pipeline.kernel.errors import AlreadyLanded, InputError, ProtocolStop
 from amends_pipeline.kernel.instants import MAX_DAY, MIN_DAY
+from amends_pipeline.ports import Landed, SourceRecord
 from amends_pipeline.store.memory_tables import MemoryTables
 from amends_pipeline_tests.contracts.bench import STORY, Bench, change, decision, provisioned, state
 from amends_pipeline_tests.contracts.ledgers import MemoryLedger
@@ -91,6 +92,20 @@ def test_the_output_log_keeps_the_canonical_bytes():
     assert ledger.outputs.raw_rows(bench.unit(2)) == raw * 2
 
 
+@pytest.mark.parametrize(("start", "limit", "sizes"), [(0, 3, [2, 1]), (1, 3, [1, 2]), (3, 9, [1])])
+def test_the_output_log_gives_what_was_appended_together_up_to_its_limit(
+    bench, start, limit, sizes
+):
+    bench.work("A r1 NEW day 1 -5")
+    (segment,) = bench.store.pending(bench.unit(), 100)
+    assert len(segment.envelopes) == 2
+    for _ in range(2):
+        bench.ledger.outputs.append(bench.unit(), segment.envelopes)
+    segments = list(bench.ledger.outputs.read(bench.unit(), start, limit))
+    assert [len(each.envelopes) for each in segments] == sizes
+    assert segments[0].base == start
+
+
 def test_a_stop_of_the_output_log_names_the_offset_and_the_member(bench):
     bench.work(STORY)
     bench.publish()
@@ -99,6 +114,25 @@ def test_a_stop_of_the_output_log_names_the_offset_and_the_member(bench):
     end = bench.ledger.outputs.end(bench.unit())
     with pytest.raises(ProtocolStop, match=f"output offset {end - 1}, envelope.version"):
         list(bench.ledger.outputs.read(bench.unit(), end - 1, 1))
+
+
+def landing(name: str, digest: str) -> Landed:
+    return Landed("depot-feed-1", digest, name, 0, None, "2026-02-01T00:00:00Z")
+
+
+def test_a_file_lands_once(bench):
+    records = [SourceRecord(0, None, b"1"), SourceRecord(0, None, b"2")]
+    bench.source.append(records, landing=landing("a.jsonl", "d1"))
+    with pytest.raises(AlreadyLanded, match=r"again\.jsonl"):
+        bench.source.append(records, landing=landing("again.jsonl", "d1"))
+    with pytest.raises(InputError):
+        bench.source.append(
+            [*records, SourceRecord(9, None, b"3")], landing=landing("b.jsonl", "d2")
+        )
+    assert bench.source.extents()[0].end == 2
+    bench.source.append(records, landing=landing("b.jsonl", "d2"))
+    landed = bench.ledger.tables.landed["depot-feed-1"]
+    assert [(each.name, each.records) for each in landed] == [("a.jsonl", 2), ("b.jsonl", 2)]
 
 
 def test_incarnations_can_be_given():

@@ -18,6 +18,7 @@ from amends_pipeline.defs.inventory.changes import LOOKED_AT_OUTPUTS, Change, Ch
 from amends_pipeline.defs.inventory.checks import OUTBOX_SEQUENCE_IS_WHOLE, judge_outbox
 from amends_pipeline.defs.inventory.failure import failing_clearly
 from amends_pipeline.defs.inventory.metadata import NOWHERE, Told, counts_by_type, standing
+from amends_pipeline.defs.inventory.pictured import most_changed, pictured, seen, unpictured
 from amends_pipeline.defs.partitions import lacking, unit_of
 from amends_pipeline.defs.resources import LedgerResource
 from amends_pipeline.flows.drain import Ingested, Options, ingest_unit, project_unit, relay_unit
@@ -201,6 +202,7 @@ def relay(context: dg.AssetExecutionContext, config: Patience, ledger: LedgerRes
 def view(context: dg.AssetExecutionContext, config: Patience, ledger: LedgerResource) -> Results:
     """The highest version of an output wins; a breach of the protocol stops the unit before it."""
     done = Projected()
+    picture = unpictured(())
     with failing_clearly():
         unit = unit_of(context.partition_key)
         with ledger.open() as opened:
@@ -210,7 +212,7 @@ def view(context: dg.AssetExecutionContext, config: Patience, ledger: LedgerReso
             else:
                 changes = _published(opened, unit)
                 changed = changes.against(opened.store, unit)
-                done = project_unit(opened, unit, _options(context, config))
+                done, picture = _project(context, config, opened, unit, changed)
                 note = (
                     f"Applied {done.consumed} envelopes."
                     if done.consumed
@@ -219,13 +221,31 @@ def view(context: dg.AssetExecutionContext, config: Patience, ledger: LedgerReso
                 told = _told(context, opened, unit, changed, changes.unseen(done.consumed), note)
     yield _result(
         MATERIALIZED_VIEW,
-        told,
+        told._replace(picture=picture),
         told.standing.progress.view_next,
         applied_envelopes=done.consumed,
         stored_rows=done.rows,
         duplicate_envelopes=done.duplicates,
         outdated_envelopes=done.outdated,
     )
+
+
+def _project(
+    context: dg.AssetExecutionContext,
+    config: Patience,
+    ledger: Ledger,
+    unit: Unit,
+    changed: Sequence[Change],
+) -> tuple[Projected, dg.MarkdownMetadataValue]:
+    """Apply what was published, and look at the most changed key before and after it."""
+    namespace = ledger.store.config(unit.namespace)
+    window = most_changed(namespace, changed)
+    if window is None:
+        return project_unit(ledger, unit, _options(context, config)), unpictured(changed)
+    before = seen(ledger.store, unit, namespace, window)
+    done = project_unit(ledger, unit, _options(context, config))
+    after = seen(ledger.store, unit, namespace, window)
+    return done, pictured(namespace, window, before, after)
 
 
 def _published(ledger: Ledger, unit: Unit) -> Changes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import dagster as dg
 
@@ -23,6 +23,10 @@ SHOWN_REASONS = 10
 """Reasons of a blocked key that a cell names."""
 BOUNDARY = "boundary_offset"
 """The key under which a run keeps its source end."""
+PICTURE = "what_changed_picture"
+"""The key under which the view shows the most changed key before and after."""
+
+Metadata = dict[str, dg.MetadataValue[Any] | int | str]
 
 _BEYOND = " {} envelopes are about further outputs, which the table of changes leaves out."
 
@@ -84,13 +88,16 @@ class Told(NamedTuple):
     config: NamespaceConfig | None
     """None when the namespace has no such unit: then nothing changed either."""
     note: str
+    picture: dg.MarkdownMetadataValue | None = None
+    """The most changed key before and after; the view alone has one."""
 
     def version(self, frontier: int) -> str:
         """Name the content: one configuration at one frontier has one content."""
         return "none" if self.config is None else f"{self.config.digest[:16]}@{frontier}"
 
-    def metadata(self, counts: Mapping[str, int]) -> dict[str, dg.TableMetadataValue | int | str]:
-        """Counts, frontiers, lag and the table of what changed."""
+    def metadata(self, counts: Mapping[str, int]) -> Metadata:
+        """Counts, frontiers, lag, the table of what changed, and the picture of it if there is."""
+        pictures = {} if self.picture is None else {PICTURE: self.picture}
         return {
             **counts,
             **self.standing.metadata(),
@@ -98,6 +105,7 @@ class Told(NamedTuple):
             "changed_statuses": sum(change.of_status for change in self.changed),
             "not_looked_at_envelopes": self.left_out,
             "what_changed": what_changed(self.config, self.changed),
+            **pictures,
             "note": self.note + (_BEYOND.format(self.left_out) if self.left_out else ""),
         }
 

@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+import psycopg
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from amends_pipeline.kernel.errors import CounterExhausted
+from amends_pipeline.store import arrays, bulk
+
+INT8 = (-(2**63), 2**63 - 1)
+FEW, MANY = 3, 40
+"""On both sides of where numpy takes over."""
+
+
+@pytest.fixture(scope="module")
+def connection(postgres_server):
+    with psycopg.connect(postgres_server.lease.url("postgres"), autocommit=True) as opened:
+        arrays.register(opened)
+        yield opened
+
+
+def told(connection, array):
+    """What PostgreSQL makes of an array, read back by psycopg's own loader."""
+    return connection.execute("SELECT %s", (array,), binary=True).fetchone()[0]
+
+
+@pytest.mark.parametrize(
+    ("write", "column"),
+    [
+        (arrays.bools, [True, False]),
+        (arrays.int2s, [0, -1, 2**15 - 1, -(2**15)]),
+        (arrays.int4s, [0, -1, 2**31 - 1, -(2**31)]),
+        (arrays.int8s, [0, -1, *INT8]),
+        (arrays.texts, ["", "a", "NULL", '{"', "é😀", "x" * 3_000]),
+        (arrays.texts, ["a", None, ""]),
+        (arrays.blobs, [b"", b"\x00\xff", b"NULL"]),
+        (arrays.blobs, [None, b"a"]),
+    ],
+)
+@pytest.mark.parametrize("times", [0, 1, 20])
+def test_postgresql_reads_what_was_written(connection, write, column, times):
+    assert told(connection, write(column * times)) == column * times
+
+
+@pytest.mark.parametrize("write", [arrays.int2s, arrays.int4s, arrays.int8s])
+@pytest.mark.parametrize("values", [[7], list(range(24)), list(range(25)), range(100), (1, 2)])
+def test_any_sequence_of_any_length_is_written_the_same_way(connection, write, values):
+    assert told(connection, write(values)) == list(values)
+
+
+@pytest.mark.parametrize("count", [FEW, MANY])
+@pytest.mark.parametrize(
+    ("write", "bits"), [(arrays.int2s, 16), (arrays.int4s, 32), (arrays.int8s, 64)]
+)
+@pytest.mark.parametrize("sign", [1, -1])
+def test_an_integer_that_does_not_fit_is_refused_not_cut(write, bits, count, sign):
+    largest = 2 ** (bits - 1) - (sign > 0)
+    assert write([0] * count + [sign * largest])
+    with pytest.raises(CounterExhausted, match=f"integers of {bits} bits"):
+        write([0] * count + [sign * (largest + 1)])
+
+
+def test_an_integer_too_long_to_print_is_refused_too():
+    with pytest.raises(CounterExhausted):
+        arrays.int8s([10**5_000])
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
+@given(st.lists(st.integers(*INT8), max_size=60), st.lists(st.text('a\\{},"\n 😀'), max_size=60))
+def test_arrays_keep_everything(connection, numbers, words):
+    assert told(connection, arrays.int8s(numbers)) == numbers
+    assert told(connection, arrays.texts(words)) == words
+
+
+# --- rows from columns
+
+THINGS = bulk.Table(
+    "things",
+    {"big": bulk.INT8, "small": bulk.INT2, "flag": bulk.BOOL, "word": bulk.TEXT, "raw": bulk.BLOB},
+)
+
+
+@pytest.fixture
+def things(connection):
+    connection.execute(
+        "CREATE TEMPORARY TABLE things (big int8, small int2, flag boolean, word text, raw bytea)"
+    )
+    yield lambda: connection.execute("SELECT * FROM things ORDER BY big", binary=True).fetchall()
+    connection.execute("DROP TABLE things")
+
+
+def rows_of(count):
+    return [
+        (i, i % 3 - 1, i % 2 == 0, f"é{i}" * (i % 5), bytes([i % 256]) if i % 7 else None)
+        for i in range(count)
+    ]
+
+
+def columns_of(rows):
+    return [list(column) for column in zip(*rows, strict=True)]
+
+
+@pytest.mark.parametrize("count", [1, bulk.COPY_ROWS - 1, bulk.COPY_ROWS, 3 * bulk.COPY_ROWS])
+def test_few_and_many_rows_arrive_alike(connection, things, count):
+    rows = rows_of(count)
+    THINGS.insert(connection, columns_of(rows))
+    assert things() == rows
+
+
+def test_a_copy_goes_out_in_parts(connection, things, monkeypatch):
+    monkeypatch.setattr(bulk, "_COPY_AT_ONCE", 100)
+    rows = rows_of(bulk.COPY_ROWS + 1)
+    THINGS.insert(connection, columns_of(rows))
+    assert things() == rows
+
+
+def test_no_rows_are_no_statement(connection, things):
+    THINGS.insert(connection, [[], [], [], [], []])
+    assert things() == []
+
+
+@pytest.mark.parametrize("count", [1, bulk.COPY_ROWS])
+@pytest.mark.parametrize("words", [["", "a"], [None, "a"], [None, None], ["a", None]])
+def test_nulls_and_empty_texts_stay_apart(connection, things, count, words):
+    rows = [(i, 0, False, words[i % 2], None) for i in range(count)]
+    THINGS.insert(connection, columns_of(rows))
+    assert things() == rows
+
+
+@pytest.mark.parametrize("count", [1, bulk.COPY_ROWS])
+def test_rows_of_which_one_does_not_fit_are_refused(connection, things, count):
+    rows = [(i, 2**15 - (i > 0), False, "", None) for i in range(count)]
+    with pytest.raises(CounterExhausted, match="integers of 16 bits"):
+        THINGS.insert(connection, columns_of(rows))
+    assert things() == []
