@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Self
 
 from amends_pipeline.outputs.table import TableOutputLog
-from amends_pipeline.ports import LedgerStore, OutputLog, SourceLog
+from amends_pipeline.ports import LedgerStore, Operations, OutputLog, SourceLog
 from amends_pipeline.sources.table import TableSource
 from amends_pipeline.store.inventory import PostgresStore
 from amends_pipeline.store.migrate import check
 from amends_pipeline.store.migrate import migrate as migrate_database
 from amends_pipeline.store.namespaces import Namespaces
+from amends_pipeline.store.operations import PostgresOperations
 from amends_pipeline.store.postgres import Database
 
 
@@ -22,6 +23,7 @@ class PostgresLedger:
         namespaces = Namespaces(database)
         self.store: LedgerStore = PostgresStore(database, namespaces)
         self.outputs: OutputLog = TableOutputLog(database, namespaces)
+        self.operations: Operations = PostgresOperations(database, namespaces)
 
     def __enter__(self) -> Self:
         return self

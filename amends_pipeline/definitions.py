@@ -7,16 +7,24 @@ import dagster as dg
 from amends_pipeline.defs.catalog import SOURCE_LOG
 from amends_pipeline.defs.inventory.assets import relay, view, worker
 from amends_pipeline.defs.inventory.checks import view_equals_oracle
+from amends_pipeline.defs.inventory.reorders import open_reorders
 from amends_pipeline.defs.jobs import REFOLD, VERIFY
+from amends_pipeline.defs.pinned import known_features
 from amends_pipeline.defs.resources import LedgerResource
 
+with known_features():  # each asset's page links to the function that makes it
+    assets = dg.with_source_code_references(
+        [
+            SOURCE_LOG,  # what producers appended
+            worker,  # source_evidence, projections, committed_outbox: one commit
+            relay,  # output_log
+            view,  # materialized_view
+            open_reorders,  # an example of what a team builds on the view
+        ]
+    )
+
 defs = dg.Definitions(
-    assets=[
-        SOURCE_LOG,  # what producers appended
-        worker,  # source_evidence, projections, committed_outbox: one commit
-        relay,  # output_log
-        view,  # materialized_view
-    ],
+    assets=assets,
     asset_checks=[view_equals_oracle],  # outbox_sequence_is_whole is the worker's own
     jobs=[REFOLD, VERIFY],
     resources={"ledger": LedgerResource()},

@@ -90,8 +90,9 @@ def append(
     """
     from amends_pipeline.cli import reading
     from amends_pipeline.flows.append import append as run
+    from amends_pipeline.flows.reading import Format
 
-    given = None if format_ is None else reading.Format(format_)
+    given = None if format_ is None else Format(format_)
     with reading.inputs(files, given) as inputs:
         with session.meters() as meters:
             on_read = meters.start("read", "records")

@@ -200,11 +200,7 @@ OPEN_REORDERS: Metadata = {
         {
             "item": ("string", "Of the stock key."),
             "location": ("string", "Of the stock key."),
-            "since": (
-                "string",
-                "UTC day on which the balance fell below the threshold, YYYY-MM-DD; null if it"
-                " opened below and never came up.",
-            ),
+            "since": ("string", "UTC day of the crossing; null if it opened below, and stayed."),
             "day": ("string", "UTC day of the latest close; null while no day is published."),
             "close": ("int64", "Units at the end of that day; without one, the opening balance."),
             "threshold": ("int64", "Reorder threshold of the stock key."),

@@ -104,5 +104,7 @@ def append_to(  # noqa: PLR0913 - what is appended, where, and who is told
             yield SourceRecord(partition, None, line.value)
 
     source = ledger.source(binding.source)
-    ends = source.append(records()) if landing is None else source.append(records(), landing=landing)
+    ends = (
+        source.append(records()) if landing is None else source.append(records(), landing=landing)
+    )
     return Appended(count, ends)

@@ -13,11 +13,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from enum import IntEnum
 from typing import NamedTuple
 
 from amends_pipeline.flows.landing import Seen
 from amends_pipeline.kernel.display import escape_terminal, shown
-from amends_pipeline.ports import UnitStanding
+from amends_pipeline.ports import UnitStanding, Verdict
 
 RETRY_SECONDS = 5
 LONGEST_RETRY_SECONDS = 300
@@ -25,6 +26,8 @@ VERIFY_INTERVAL_SECONDS = 60
 """How old a verdict gets before another one is asked for, unless somebody says otherwise."""
 REQUESTS_AT_ONCE = 100
 """Runs that one look asks for; the next look asks for more."""
+NO_VERDICT = frozenset({"INCOMPLETE", "ERROR"})
+"""Statuses that say that nothing was judged; such a unit is verified again, where it stands."""
 NAMED = 10
 """Subjects that a summary names one by one."""
 
@@ -32,21 +35,11 @@ NAMED = 10
 class Attempts(NamedTuple):
     """Finished runs that started from one place. They did not help: the work is still there."""
 
-    count: int
+    made: int
     ended_at: int
     """When the last one ended, in seconds since 1970."""
     error: str
     """Why the last one failed."""
-
-
-class Judged(NamedTuple):
-    """What is known of the verdict that stands for a unit."""
-
-    status: str
-    source_end: int
-    output_end: int
-    judged_at: int
-    """In seconds since 1970."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +51,8 @@ class Situation:
     """The unfinished run of the unit, in words, if there is one."""
     attempts: Attempts | None = None
     """Runs from the place where it stands, if there were any."""
-    judged: Judged | None = None
+    verdict: Verdict | None = None
+    """The one that stands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,13 +77,23 @@ class Request(NamedTuple):
     run_key: str
 
 
+class Concern(IntEnum):
+    """How much people need to hear of it."""
+
+    NONE = 0
+    """Nothing is left to do."""
+    WAITING = 1
+    """The work gets done later, by itself."""
+    STUCK = 2
+    """There is work that does not get done."""
+
+
 class Skip(NamedTuple):
     """Why no run is asked for."""
 
     subject: str
     reason: str
-    stuck: bool = False
-    """Whether there is work that does not get done: people hear of it first."""
+    concern: Concern = Concern.NONE
 
 
 Decision = Request | Skip
@@ -127,14 +131,14 @@ def _plan_run(situation: Situation, now: int) -> Decision:
     if not standing.follows:
         return Skip(unit, "its namespace does not follow the source")
     if situation.running is not None:
-        return Skip(unit, f"{situation.running} is not finished")
+        return Skip(unit, f"{situation.running} is not finished", Concern.WAITING)
     broken = _broken(standing)
     if broken is not None:
-        return Skip(unit, broken, stuck=True)
+        return Skip(unit, broken, Concern.STUCK)
     if not standing.behind:
         return Skip(unit, f"caught up at source offset {offset}")
     if standing.holder is not None:
-        return Skip(unit, f"held by {shown(standing.holder)}")
+        return Skip(unit, f"held by {shown(standing.holder)}", Concern.WAITING)
     end = offset if standing.extent is None else standing.extent.end
     place = f"{unit}@{offset}"
     return _tried(unit, place, f"{place}->{end}", situation.attempts, now)
@@ -162,19 +166,23 @@ def _broken(standing: UnitStanding) -> str | None:
 
 
 def _plan_verdict(situation: Situation, now: int, interval_seconds: int) -> Decision:
-    standing, judged = situation.standing, situation.judged
+    standing, verdict = situation.standing, situation.verdict
     unit, extent = str(standing.unit), standing.extent
     if situation.running is not None:
-        return Skip(unit, f"{situation.running} is not finished")
+        return Skip(unit, f"{situation.running} is not finished", Concern.WAITING)
     if extent is None or _broken(standing) is not None or standing.behind:
-        return Skip(unit, "not caught up with its source")
-    if judged is not None:
-        at_boundary = (judged.source_end, judged.output_end) == (extent.end, standing.output_end)
-        if at_boundary and judged.status != "INCOMPLETE":
-            return Skip(unit, f"{judged.status} stands at source offset {judged.source_end}")
-        left = judged.judged_at + interval_seconds - now
+        return Skip(unit, "not caught up with its source", Concern.WAITING)
+    boundary = (extent.end, standing.output_end)
+    if verdict is not None:
+        if (
+            verdict.source_end,
+            verdict.output_end,
+        ) == boundary and verdict.status not in NO_VERDICT:
+            return Skip(unit, f"{verdict.status} stands at source offset {verdict.source_end}")
+        left = _seconds(verdict.judged_at) + interval_seconds - now
         if left > 0:
-            return Skip(unit, f"the last verdict is younger than {interval_seconds} s, by {left} s")
+            reason = f"to be verified in {left} s, {interval_seconds} s after the last time"
+            return Skip(unit, reason, Concern.WAITING)
     place = f"{unit}@{extent.end}/{standing.output_end}"
     return _tried(unit, place, f"{place} verified", situation.attempts, now)
 
@@ -187,11 +195,11 @@ def _plan_landing(landing: Landing, now: int) -> Decision:
     subject = seen.source
     if not landing.known:
         reason = "no namespace has a source of that name; nothing is taken from the folder"
-        return Skip(subject, reason, stuck=True)
+        return Skip(subject, reason, Concern.STUCK)
     if landing.running is not None:
-        return Skip(subject, f"{landing.running} is not finished")
+        return Skip(subject, f"{landing.running} is not finished", Concern.WAITING)
     if not seen.whole:
-        return Skip(subject, seen.waits or "no file is there")
+        return Skip(subject, seen.waits, Concern.WAITING) if seen.waits else Skip(subject, "empty")
     place = f"{subject}@{seen.fingerprint}"
     return _tried(subject, place, place, landing.attempts, now)
 
@@ -205,15 +213,15 @@ def _tried(
     """Ask for the next attempt, unless the last one is too recent."""
     if attempts is None:
         return Request(subject, place, 0, f"{key}#0")
-    again = attempts.ended_at + backoff_seconds(attempts.count)
+    again = attempts.ended_at + backoff_seconds(attempts.made)
     if now < again:
-        tries = "1 attempt" if attempts.count == 1 else f"{attempts.count} attempts"
+        tries = "1 attempt" if attempts.made == 1 else f"{attempts.made} attempts"
         reason = (
             f"{tries} from {place.removeprefix(f'{subject}@')}, the last one ended with:"
             f" {attempts.error}; tried again at {_clock(again)}, in {again - now} s"
         )
-        return Skip(subject, reason, stuck=True)
-    return Request(subject, place, attempts.count, f"{key}#{attempts.count}")
+        return Skip(subject, reason, Concern.STUCK)
+    return Request(subject, place, attempts.made, f"{key}#{attempts.made}")
 
 
 def requests(decisions: Iterable[Decision]) -> list[Request]:
@@ -222,19 +230,23 @@ def requests(decisions: Iterable[Decision]) -> list[Request]:
     return sorted(asked, key=lambda each: each.attempt)[:REQUESTS_AT_ONCE]
 
 
-def stuck(decisions: Iterable[Decision]) -> list[Skip]:
-    """Whatever people should hear of."""
-    return [each for each in decisions if isinstance(each, Skip) and each.stuck]
+def concerns(decisions: Iterable[Decision]) -> list[Skip]:
+    """What people should hear of, the most pressing first."""
+    skips = [each for each in decisions if isinstance(each, Skip) and each.concern]
+    return sorted(skips, key=lambda each: -each.concern)
 
 
-def summary(decisions: Sequence[Decision], nothing: str) -> str:
-    """Say why nothing is asked for: what is stuck, then what waits; `nothing` where all is well."""
-    skips = [each for each in decisions if isinstance(each, Skip)]
-    told = sorted(skips, key=lambda each: not each.stuck)
-    sentences = [f"{escape_terminal(each.subject)}: {each.reason}." for each in told[:NAMED]]
-    more = len(told) - NAMED
-    return " ".join([*sentences, *([f"And {more} more."] if more > 0 else [])]) or nothing
+def told(skips: Sequence[Skip]) -> str:
+    """Say in a few sentences why no run is asked for."""
+    named = [f"{escape_terminal(each.subject)}: {each.reason}." for each in skips[:NAMED]]
+    more = len(skips) - len(named)
+    return " ".join([*named, *([f"And {more} more."] if more > 0 else [])])
 
 
 def _clock(seconds: int) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _seconds(instant: str) -> int:
+    """Seconds since 1970 of an instant that we wrote."""
+    return int(datetime.fromisoformat(instant).timestamp())

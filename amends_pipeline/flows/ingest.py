@@ -165,6 +165,4 @@ class Worker:
                 expected=f"the frontier at the offending offset {excess.record.offset}",
                 found=str(self._next),
             )
-        return CloseOverflow(
-            self.token.unit.partition, excess.record.offset, stock_key, excess.day
-        )
+        return CloseOverflow(self.token.unit.partition, excess.record.offset, stock_key, excess.day)

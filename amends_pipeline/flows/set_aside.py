@@ -16,7 +16,9 @@ def set_aside(ledger: Ledger, unit: Unit, offset: int, reason: str) -> None:
     where = f"set-aside in {unit}"
     if not 0 <= unit.partition < info.partitions:
         raise InputError(
-            where, expected=f"a partition from 0 to {info.partitions - 1}", found=str(unit.partition)
+            where,
+            expected=f"a partition from 0 to {info.partitions - 1}",
+            found=str(unit.partition),
         )
     if not reason.strip():
         raise InputError(where, expected="a reason", found="none")

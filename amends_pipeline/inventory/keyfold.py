@@ -26,7 +26,10 @@ from amends_pipeline.inventory.refold import (
 
 
 class NeedsWholeKey(Exception):  # noqa: N818 - a request to the loader, not an error
-    """The key unblocks: its days must be folded from the opening balance, so load all of them."""
+    """Days of the key are needed that were left in the store, so load all of them.
+
+    It unblocks, and must be folded from the opening balance; or a loader left out too much.
+    """
 
     def __init__(self, key: int) -> None:
         super().__init__(f"key number {key}")
@@ -118,6 +121,8 @@ class KeyFold:
             deltas[new.candidate.day] = Total(has.sum + new.candidate.qty, has.active + 1)
         changed = set()
         for day, delta in deltas.items():
+            if day < self.state.loaded_from:
+                raise NeedsWholeKey(self.state.key)
             was = self._totals.get(day) or self.state.rows.total(day)
             now = Total(was.sum + delta.sum, was.active + delta.active)
             self._totals[day] = now

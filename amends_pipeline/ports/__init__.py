@@ -369,6 +369,11 @@ class Ledger(Protocol):
         """The log of what was published."""
         ...
 
+    @property
+    def operations(self) -> Operations:
+        """What people and automation keep beside it."""
+        ...
+
     def source(self, name: str) -> SourceLog:
         """The log of a source, whether it was created yet or not."""
         ...

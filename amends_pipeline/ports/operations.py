@@ -42,18 +42,29 @@ class Landed(NamedTuple):
 
 
 class Operations(Protocol):
-    """Verdicts, manifests, the life of namespaces, landed files. One transaction a method."""
+    """Verdicts, manifests, the life of namespaces, landed files. One transaction a method.
+
+    Methods that take a namespace or a unit raise UnknownNamespace, or InputError for a partition
+    that the namespace does not have.
+    """
 
     def record_verdict(self, verdict: Verdict) -> None:
         """Keep a verdict; the last one recorded of a unit stands."""
         ...
 
-    def verdicts(self) -> Sequence[Verdict]:
-        """The standing verdict of every unit that was ever judged, by namespace and partition."""
+    def verdicts(self, *, reports: bool = True) -> Sequence[Verdict]:
+        """The standing verdict of every unit that was ever judged, by namespace and partition.
+
+        reports: read the reports too, which may be long; else they are empty.
+        """
+        ...
+
+    def verdict(self, unit: Unit) -> Verdict | None:
+        """The standing verdict of one unit; None when it was never judged."""
         ...
 
     def store_manifest(self, namespace: str, document: str) -> None:
-        """Accept exactly these exclusions from now on. Raises UnknownNamespace."""
+        """Accept exactly these exclusions from now on."""
         ...
 
     def manifest(self, namespace: str) -> str | None:
@@ -61,11 +72,11 @@ class Operations(Protocol):
         ...
 
     def follow(self, namespace: str, *, follows: bool) -> None:
-        """Let the sensor ask for runs of the namespace's units, or not. Raises UnknownNamespace."""
+        """Let the sensor ask for runs of the namespace's units, or not."""
         ...
 
     def current(self, source: str) -> str | None:
-        """The namespace that readers of a source see: the first provisioned one that follows."""
+        """The namespace that readers of a source see: the first one that followed it."""
         ...
 
     def remove(self, namespace: str) -> None:

@@ -6,8 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 
 from amends_pipeline.inventory.slice import Records
-from amends_pipeline.kernel.display import shown
-from amends_pipeline.kernel.errors import AlreadyLanded, ConfigurationError
+from amends_pipeline.kernel.errors import ConfigurationError
 from amends_pipeline.ports import Extent, Landed, SourceRecord
 from amends_pipeline.store.memory_snapshot import read
 from amends_pipeline.store.memory_tables import (
@@ -16,6 +15,7 @@ from amends_pipeline.store.memory_tables import (
     SourceTable,
     no_such_partition,
 )
+from amends_pipeline.store.refusals import already_landed, storable
 
 
 class MemorySource:
@@ -71,16 +71,17 @@ class MemorySource:
                 table.values.append(value)
                 table.end += 1
             if landing is not None:
-                landed.append(landing._replace(records=len(whole), error=None))
+                name, count = storable(landing.name), len(whole)
+                landed.append(
+                    landing._replace(source=self.source, name=name, records=count, error=None)
+                )
             return [each.end for each in partitions]
 
     def _check_landing(self, landing: Landed, landed: Iterable[Landed]) -> None:
         for before in landed:
             if before.error is None and before.digest == landing.digest:
-                raise AlreadyLanded(
-                    f"file {shown(landing.name)} for source {self.source}",
-                    expected="bytes that were not appended yet",
-                    found=f"those of {shown(before.name)}, appended at {before.landed_at}",
+                raise already_landed(
+                    landing._replace(source=self.source), before.name, before.landed_at
                 )
 
     def read(self, partition: int, start: int, until: int, limit: int) -> Records:

@@ -16,8 +16,9 @@ from typing import Final
 from amends_pipeline.inventory.slice import Records
 from amends_pipeline.kernel.display import shown
 from amends_pipeline.kernel.errors import ConfigurationError, InputError
-from amends_pipeline.ports import Extent, SourceRecord
+from amends_pipeline.ports import Extent, Landed, SourceRecord
 from amends_pipeline.store import arrays, source_segments
+from amends_pipeline.store.operations import begin_landing, end_landing
 from amends_pipeline.store.postgres import Database, Transaction
 
 SEGMENT_RECORDS: Final = 4_096
@@ -88,7 +89,9 @@ class TableSource:
         with self._database.read() as connection:
             return source_segments.find(connection, self.source)
 
-    def append(self, records: Iterable[SourceRecord]) -> Sequence[int]:
+    def append(
+        self, records: Iterable[SourceRecord], *, landing: Landed | None = None
+    ) -> Sequence[int]:
         """Append all records or none."""
         partitions = len(self._log().extents)
         batches = _batches(self._checked(records, partitions))
@@ -100,13 +103,17 @@ class TableSource:
                 partition: _Writer(transaction, partition_id, end)
                 for partition, partition_id, end in transaction.first
             }
+            landing_id = None
+            if landing is not None:
+                landing_id = begin_landing(transaction, landing._replace(source=self.source))
             batch: list[SourceRecord] | None = first
             while batch is not None:
                 for partition, raw_key, value in batch:
                     writers[partition].add(raw_key, value)
                 batch, second = second, next(batches, None) if second is not None else None
-            for writer in writers.values():
-                writer.finish()
+            count = sum(writer.finish() for writer in writers.values())
+            if landing_id is not None:
+                end_landing(transaction, landing_id, count)
             ends = transaction.execute(SELECT_ENDS, (self.source,)).fetchall()
         return [end for (end,) in ends]
 
@@ -144,7 +151,7 @@ class _Writer:
     def __init__(self, transaction: Transaction, partition_id: int, end: int) -> None:
         self._transaction = transaction
         self._partition_id = partition_id
-        self._end = self._written = end
+        self._begin = self._written = end
         self._keys: list[bytes | None] = []
         self._values: list[bytes] = []
         self._size = 0
@@ -157,12 +164,14 @@ class _Writer:
         if len(self._values) >= SEGMENT_RECORDS or self._size >= SEGMENT_BYTES:
             self._write()
 
-    def finish(self) -> None:
-        """Write what is left, and the new end."""
+    def finish(self) -> int:
+        """Write what is left, and the new end. Returns how many records there were."""
         if self._values:
             self._write()
-        if self._written != self._end:
+        count = self._written - self._begin
+        if count:
             self._transaction.execute(UPDATE_END, (self._written, self._partition_id))
+        return count
 
     def _write(self) -> None:
         keyed = any(key is not None for key in self._keys)

@@ -100,6 +100,8 @@ class MemoryStore:
             )
             units = [UnitTable(offset) for offset in first_offsets]
             tables.namespaces[config.namespace] = NamespaceTable(info, config, units)
+            if follows:
+                tables.current.setdefault(config.source, config.namespace)
             return True
 
     def source_binding(self, source: str) -> SourceBinding | None:

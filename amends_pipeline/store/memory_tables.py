@@ -33,6 +33,7 @@ from amends_pipeline.ports import (
     SetAside,
     SourceBinding,
     Unit,
+    Verdict,
 )
 
 
@@ -141,6 +142,11 @@ class MemoryTables:
     outputs: dict[Unit, OutputTable] = field(default_factory=dict)
     landed: dict[str, list[Landed]] = field(default_factory=dict)
     """Files that were picked up, by source, in order."""
+    verdicts: dict[Unit, Verdict] = field(default_factory=dict)
+    manifests: dict[str, str] = field(default_factory=dict)
+    """Accepted exclusions by namespace."""
+    current: dict[str, str] = field(default_factory=dict)
+    """The namespace that readers see, by source."""
     holders: dict[tuple[Unit, Role], str] = field(default_factory=dict)
     """Who holds the lock of a unit and role."""
 

@@ -63,6 +63,10 @@ INSERT INTO amends.namespace (name, source_id, digest, schema_version, origin_da
     origin_nanosecond, incarnation, first_offsets, follows)
 VALUES (%s, %s, %s, %s, %s, %s, %s, %s::int8[], %s) RETURNING id
 """
+FIRST_IS_CURRENT: Final = """
+INSERT INTO amends.current_namespace (namespace_id, source_id) VALUES (%s, %s)
+ON CONFLICT (source_id) DO NOTHING
+"""
 INSERT_UNITS: Final = """
 WITH made AS (
     INSERT INTO amends.unit (namespace_id, partition)
@@ -190,6 +194,10 @@ class Namespaces:
             binding = self._bindings[source] = found[1]
         return binding
 
+    def forget(self, namespace: str) -> None:
+        """Look a namespace up anew when it is asked for: it was removed."""
+        self._homes.pop(namespace, None)
+
     # Writing
 
     def provision(
@@ -230,6 +238,8 @@ class Namespaces:
                 follows,
             )
             transaction.execute(INSERT_UNITS, (namespace_id, config.partitions, offsets))
+            if follows:
+                transaction.execute(FIRST_IS_CURRENT, (namespace_id, source_id))
             KEYS.insert(transaction.connection, _key_columns(namespace_id, config))
         configurations.put(config)
         return True

@@ -9,6 +9,7 @@ from amends_pipeline.outputs.memory import MemoryOutputLog
 from amends_pipeline.ports import Unit
 from amends_pipeline.sources.memory import MemorySource
 from amends_pipeline.store.memory import MemoryStore
+from amends_pipeline.store.memory_operations import MemoryOperations
 from amends_pipeline.store.memory_tables import MemoryTables
 from amends_pipeline_tests.store.postgres_ledger import TestedLedger
 
@@ -22,6 +23,7 @@ class MemoryLedger:
     def __post_init__(self):
         self.store = MemoryStore(self.tables)
         self.outputs = MemoryOutputLog(self.tables)
+        self.operations = MemoryOperations(self.tables)
 
     def source(self, name: str) -> MemorySource:
         return MemorySource(self.tables, name)

@@ -10,9 +10,7 @@ from amends_pipeline_tests.tables import configuration
 
 
 def of(ledger, namespace: str, partition: int = 0):
-    [found] = [
-        each for each in ledger.store.standing() if each.unit == Unit(namespace, partition)
-    ]
+    [found] = [each for each in ledger.store.standing() if each.unit == Unit(namespace, partition)]
     return found
 
 

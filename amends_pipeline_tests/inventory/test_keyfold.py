@@ -139,6 +139,17 @@ def test_only_a_key_that_is_loaded_whole_can_unblock():
     assert needs.value.key == 0
 
 
+def test_a_day_before_the_loaded_suffix_asks_for_the_whole_key():
+    story = Story()
+    story.tell("A r1 NEW day 1 -50\nB r1 NEW day 4 -1")
+    rows = Rows(*(column[1:] for column in story.state.rows))
+    story.state = story.state._replace(before=50, loaded_from=day(4), rows=rows)
+    with pytest.raises(NeedsWholeKey):
+        story.tell("C r1 NEW day 3 -2")
+    story.tell("C r1 NEW day 4 -2")
+    assert told(story.state.rows) == ["4: -3 (2) 47"]
+
+
 def test_a_suffix_that_blocks_freezes_its_days_only():
     story = Story()
     story.tell("A r1 NEW day 1 -50\nB r1 NEW day 4 -1")

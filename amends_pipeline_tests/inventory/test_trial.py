@@ -168,14 +168,13 @@ def test_at_the_brink_every_cut_equals_the_full_computation(brink, data):
 
 
 @given(brinks(), st.data())
-def test_an_excess_is_undecided_only_while_the_log_may_still_take_it_back(brink, data):
+def test_a_record_of_another_day_decides_an_open_excess(brink, data):
     config, lines = brink
     log = source(lines)
     run = drive(config, log, data.draw(cuts(len(log))))
     if run.excess is None:
         return
-    # One more record, of another day, decides it; one that takes it back may only help if it was
-    # undecided.
+    # One more record, of another day, decides it.
     more = [*lines, *history("Z r1 NEW day 9 0")]
     decided = drive(config, source(more), [])
     assert decided.excess is not None

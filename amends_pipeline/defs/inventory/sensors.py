@@ -1,0 +1,333 @@
+"""Sensors: they look every few seconds, ask for runs, and say why not where they ask for none.
+
+What they decide is in `flows.automation`, as tables of cases. What they know is what the ledger and
+Dagster know; a cursor tells people the same, and keeps a source end from being reported twice.
+"""
+
+import json
+import os
+import re
+import time
+import traceback
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, TypeVar
+
+import dagster as dg
+
+from amends_pipeline.defs.catalog import SOURCE_LOG
+from amends_pipeline.defs.inventory.landing import SOURCE_TAG, land_files, landing_root
+from amends_pipeline.defs.inventory.runs import attempts, tags_of, unfinished
+from amends_pipeline.defs.jobs import PARTITION_TAG, REFOLD, VERIFY
+from amends_pipeline.defs.partitions import (
+    NAMESPACE,
+    NAMESPACES,
+    SOURCE_PARTITION,
+    SOURCE_PARTITIONS,
+    source_partition_key,
+    unit_key,
+    unit_of,
+)
+from amends_pipeline.defs.resources import LedgerResource
+from amends_pipeline.flows.automation import (
+    VERIFY_INTERVAL_SECONDS,
+    Concern,
+    Decision,
+    Landing,
+    Request,
+    Situation,
+    Skip,
+    concerns,
+    plan_landings,
+    plan_runs,
+    plan_verdicts,
+    requests,
+    told,
+)
+from amends_pipeline.flows.landing import look
+from amends_pipeline.kernel.display import shown
+from amends_pipeline.kernel.errors import AmendsError, InputError
+from amends_pipeline.ports import UnitStanding
+from amends_pipeline.store.server import redact
+
+TICK_SECONDS = 2
+"""The daemon looks every 5 s; with 5 s or more between ticks it would miss a turn now and then."""
+VERDICT_TICK_SECONDS = 8
+"""Every second turn: a verdict is not waited for as a correction is."""
+INTERVAL_VARIABLE = "AMENDS_VERIFY_INTERVAL_SECONDS"
+KEPT_REASONS = 50
+"""Reasons that a cursor shows."""
+
+_NAMESPACE = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
+
+Looked = dg.SensorResult | dg.SkipReason
+Case = TypeVar("Case", Situation, Landing)
+
+
+# --- new records
+
+
+@dg.sensor(
+    name="new_records",
+    description=(
+        "Asks, every 5 s, for a run of each unit whose source has records that it has not"
+        " processed, or whose readers lack something that it decided: one run of a unit at a time,"
+        " a failed one again after 5, 10, 20 s and so on, at most 5 min. Makes new namespaces"
+        " partitions."
+    ),
+    job=REFOLD,
+    minimum_interval_seconds=TICK_SECONDS,
+    default_status=dg.DefaultSensorStatus.RUNNING,
+)
+def new_records(context: dg.SensorEvaluationContext, ledger: LedgerResource) -> Looked:
+    """Compare committed frontiers with source ends."""
+    return _clearly(context, partial(_look_for_records, context, ledger))
+
+
+def _look_for_records(context: dg.SensorEvaluationContext, ledger: LedgerResource) -> Looked:
+    with ledger.open() as opened:
+        standings = opened.store.standing()
+    units = [each for each in standings if _NAMESPACE.fullmatch(each.unit.namespace)]
+    plan = partial(plan_runs, now=_now())
+    decisions = [
+        *plan(
+            _informed(context.instance, [Situation(each) for each in units], PARTITION_TAG, plan)
+        ),
+        *_misnamed(standings),
+    ]
+    return _result(
+        context,
+        decisions,
+        [_run_of_unit(each) for each in requests(decisions)],
+        "Every unit is caught up, or does not follow its source.",
+        cursor=_cursor(units, decisions),
+        dynamic_partitions_requests=_new_partitions(context.instance, units),
+        asset_events=_moved(units, _reported(context.cursor)),
+    )
+
+
+def _run_of_unit(request: Request) -> dg.RunRequest:
+    key = unit_key(unit_of(request.subject))
+    return dg.RunRequest(request.run_key, partition_key=key, tags=tags_of(request))
+
+
+def _misnamed(standings: Iterable[UnitStanding]) -> list[Skip]:
+    """Dagster would take any text for a partition, and then not find it again."""
+    return [
+        Skip(shown(each.unit.namespace), "no partition can have this name", Concern.STUCK)
+        for each in standings
+        if not _NAMESPACE.fullmatch(each.unit.namespace)
+    ]
+
+
+def _new_partitions(
+    instance: dg.DagsterInstance, standings: Iterable[UnitStanding]
+) -> list[dg.AddDynamicPartitionsRequest]:
+    namespaces = {each.unit.namespace for each in standings}
+    numbers = {each.unit.partition for each in standings}
+    wanted = (
+        (NAMESPACE, NAMESPACES, sorted(namespaces)),
+        (SOURCE_PARTITION, SOURCE_PARTITIONS, [source_partition_key(n) for n in sorted(numbers)]),
+    )
+    added = []
+    for name, definition, keys in wanted:
+        there = set(instance.get_dynamic_partitions(name))
+        missing = [key for key in keys if key not in there]
+        if missing:
+            added.append(definition.build_add_request(missing))
+    return added
+
+
+# What stands at the asset of the source log
+
+Ends = Mapping[str, Mapping[str, int]]
+"""Source ends by source, then by the key of the partition."""
+
+
+def _moved(standings: Iterable[UnitStanding], reported: Ends) -> list[dg.AssetMaterialization]:
+    """Report each partition whose end is not the one that was reported last."""
+    events = {}
+    for each in standings:
+        key = source_partition_key(each.unit.partition)
+        before = reported.get(each.source, {}).get(key, 0)
+        if each.extent is None or each.extent.end == before:
+            continue
+        start, end = each.extent
+        events[each.source, key] = dg.AssetMaterialization(
+            SOURCE_LOG.key,
+            description=f"Source {each.source} ends at offset {end}.",
+            partition=key,
+            metadata={
+                "source": each.source,
+                "source_start_offset": start,
+                "source_end_offset": end,
+                "appended_offsets": max(0, end - before),
+            },
+            tags={"dagster/data_version": f"{each.source}@{end}"},
+        )
+    return list(events.values())
+
+
+def _cursor(standings: Iterable[UnitStanding], decisions: Iterable[Decision]) -> str:
+    ends: dict[str, dict[str, int]] = {}
+    for each in standings:
+        if each.extent is not None:
+            key = source_partition_key(each.unit.partition)
+            ends.setdefault(each.source, {})[key] = each.extent.end
+    waiting = {each.subject: each.reason for each in concerns(decisions)[:KEPT_REASONS]}
+    return json.dumps({"source_ends": ends, "waiting": waiting})
+
+
+def _reported(cursor: str | None) -> Ends:
+    """What the cursor says was reported. People may edit it: then some ends are reported again."""
+    try:
+        ends = json.loads(cursor or "{}")["source_ends"]
+        return {
+            str(source): {str(key): int(end) for key, end in partitions.items()}
+            for source, partitions in ends.items()
+        }
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return {}
+
+
+# --- verdicts
+
+
+@dg.sensor(
+    name="stale_verdicts",
+    description=(
+        "Asks, every 10 s, for a verification of each unit that has caught up with its source and"
+        f" whose verdict is about an earlier boundary and older than {VERIFY_INTERVAL_SECONDS} s,"
+        f" or {INTERVAL_VARIABLE}."
+    ),
+    job=VERIFY,
+    minimum_interval_seconds=VERDICT_TICK_SECONDS,
+    default_status=dg.DefaultSensorStatus.RUNNING,
+)
+def stale_verdicts(context: dg.SensorEvaluationContext, ledger: LedgerResource) -> Looked:
+    """Compare the boundaries of verdicts with where units stand."""
+    return _clearly(context, partial(_look_at_verdicts, context, ledger))
+
+
+def _look_at_verdicts(context: dg.SensorEvaluationContext, ledger: LedgerResource) -> Looked:
+    interval = _interval_seconds()
+    with ledger.open() as opened:
+        verdicts = {each.unit: each for each in opened.operations.verdicts(reports=False)}
+        standings = opened.store.standing()
+    situations = [Situation(each, verdict=verdicts.get(each.unit)) for each in standings]
+    plan = partial(plan_verdicts, now=_now(), interval_seconds=interval)
+    decisions = plan(_informed(context.instance, situations, PARTITION_TAG, plan))
+    return _result(
+        context,
+        decisions,
+        [
+            dg.RunRequest(each.run_key, tags={PARTITION_TAG: each.subject, **tags_of(each)})
+            for each in requests(decisions)
+        ],
+        "The verdict of every unit is about where it stands.",
+    )
+
+
+def _interval_seconds() -> int:
+    text = os.environ.get(INTERVAL_VARIABLE, str(VERIFY_INTERVAL_SECONDS))
+    if not re.fullmatch(r"[0-9]{1,9}", text):
+        expected = "a whole number of seconds, at most nine digits"
+        raise InputError(INTERVAL_VARIABLE, expected=expected, found=shown(text))
+    return int(text)
+
+
+# --- landing folders
+
+
+@dg.sensor(
+    name="landed_files",
+    description=(
+        "Looks, every 5 s, into the folder landing of AMENDS_HOME, which has a folder for each"
+        " source, and asks for a run where a .jsonl or .csv file has not changed for 2 s."
+    ),
+    job=land_files,
+    minimum_interval_seconds=TICK_SECONDS,
+    default_status=dg.DefaultSensorStatus.RUNNING,
+)
+def landed_files(context: dg.SensorEvaluationContext, ledger: LedgerResource) -> Looked:
+    """Only look: a file may be large, and a tick must be short."""
+    return _clearly(context, partial(_look_at_folders, context, ledger))
+
+
+def _look_at_folders(context: dg.SensorEvaluationContext, ledger: LedgerResource) -> Looked:
+    root = landing_root(ledger)
+    folders = look(root, time.time_ns())
+    if not folders:
+        return dg.SkipReason(f"No source has a folder in {shown(str(root))}.")
+    with ledger.open() as opened:
+        sources = {each.source for each in opened.store.standing()}
+    plan = partial(plan_landings, now=_now())
+    landings = [Landing(each, known=each.source in sources) for each in folders]
+    decisions = plan(_informed(context.instance, landings, SOURCE_TAG, plan))
+    return _result(
+        context,
+        decisions,
+        [
+            dg.RunRequest(
+                each.run_key,
+                run_config={"ops": {"land": {"config": {"source": each.subject}}}},
+                tags={SOURCE_TAG: each.subject, **tags_of(each)},
+            )
+            for each in requests(decisions)
+        ],
+        "No file waits in a landing folder.",
+    )
+
+
+# --- what all three share
+
+
+def _clearly(context: dg.SensorEvaluationContext, look_around: Callable[[], Looked]) -> Looked:
+    """Say what kept a sensor from looking. The next tick looks again."""
+    try:
+        return look_around()
+    except AmendsError as error:
+        return dg.SkipReason(redact(str(error)))
+    except Exception as error:  # noqa: BLE001 - a tick's error is shown to people as it is
+        context.log.error("%s", redact(traceback.format_exc()))  # noqa: TRY400 - without passwords
+        raise dg.Failure(f"{type(error).__name__}: {redact(str(error))}") from None
+
+
+def _informed(
+    instance: dg.DagsterInstance,
+    cases: Sequence[Case],
+    tag: str,
+    plan: Callable[[Sequence[Case]], Sequence[Decision]],
+) -> list[Case]:
+    """Add what Dagster knows, of those alone that a run would be asked for."""
+
+    def informed(case: Case, decision: Decision) -> Case:
+        if isinstance(decision, Skip):
+            return case
+        return replace(
+            case,
+            running=unfinished(instance, tag, decision.subject),
+            attempts=attempts(instance, decision.place),
+        )
+
+    return [informed(*each) for each in zip(cases, plan(cases), strict=True)]
+
+
+def _result(
+    context: dg.SensorEvaluationContext,
+    decisions: Sequence[Decision],
+    run_requests: Sequence[dg.RunRequest],
+    nothing: str,
+    **more: Any,  # noqa: ANN401 - what Dagster's result takes besides
+) -> dg.SensorResult:
+    reasons = told(concerns(decisions))
+    if run_requests:
+        if reasons:  # a tick with runs has no skip reason
+            context.log.info("%s", reasons)
+        return dg.SensorResult(run_requests=run_requests, **more)
+    return dg.SensorResult(skip_reason=reasons or nothing, **more)
+
+
+def _now() -> int:
+    return int(time.time())
