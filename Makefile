@@ -14,12 +14,15 @@ unexport VIRTUAL_ENV PYTHONHOME PYTHONPATH
 # Our own modules are compiled once too; this setting would compile them again in every process.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test check format lint types imports definitions fix lock upgrade clean help
+.PHONY: setup demo up test check format lint types imports definitions fix lock upgrade clean help
 
 setup: $(SYNCED) ## make .venv: pinned packages and the project (with or without uv)
 
 demo: $(SYNCED) ## the three stages of the first ledger, run by Dagster, as a transcript
 	@$(BIN)/amends demo
+
+up: $(SYNCED) ## Dagster over your ledgers, with a demo to look at; Ctrl-C stops it (UP_ARGS="--port 3001")
+	@$(BIN)/amends up --with-parent $(UP_ARGS)
 
 test: $(SYNCED) ## the whole suite, PostgreSQL included (PYTEST_ARGS="-k refold" for a part)
 	$(BIN)/pytest -n $(TEST_WORKERS) --dist worksteal $(PYTEST_ARGS) $(if $(MEASURED),--cov)

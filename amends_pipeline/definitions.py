@@ -7,7 +7,9 @@ import dagster as dg
 from amends_pipeline.defs.catalog import SOURCE_LOG
 from amends_pipeline.defs.inventory.assets import relay, view, worker
 from amends_pipeline.defs.inventory.checks import view_equals_oracle
+from amends_pipeline.defs.inventory.landing import land_files
 from amends_pipeline.defs.inventory.reorders import open_reorders
+from amends_pipeline.defs.inventory.sensors import landed_files, new_records, stale_verdicts
 from amends_pipeline.defs.jobs import REFOLD, VERIFY
 from amends_pipeline.defs.pinned import known_features
 from amends_pipeline.defs.resources import LedgerResource
@@ -26,7 +28,8 @@ with known_features():  # each asset's page links to the function that makes it
 defs = dg.Definitions(
     assets=assets,
     asset_checks=[view_equals_oracle],  # outbox_sequence_is_whole is the worker's own
-    jobs=[REFOLD, VERIFY],
+    jobs=[REFOLD, VERIFY, land_files],
+    sensors=[new_records, stale_verdicts, landed_files],
     resources={"ledger": LedgerResource()},
     # Backfills of assets use this executor, not that of a job.
     executor=dg.in_process_executor,

@@ -65,18 +65,25 @@ class Stack:
     # Starting
 
     def settle(self) -> None:
-        """Make the Dagster home: the project's settings, and room for what runs print.
+        """Make room for logs and for what runs print, and copy the project's settings there.
 
-        Raises InputError where there is no source checkout.
+        Raises InputError where there is no source checkout, OperationError where nothing can be
+        written.
         """
         settings = Path(amends_pipeline.__file__).parents[1] / SETTINGS
         if not settings.is_file():
             expected = "the file, which is part of the source checkout"
             raise InputError(SETTINGS, expected=expected, found="none beside the package")
-        self.dagster_home.mkdir(parents=True, exist_ok=True)
-        fresh = self.dagster_home / f"{SETTINGS}.{self.id}"
-        shutil.copyfile(settings, fresh)
-        fresh.replace(self.dagster_home / SETTINGS)
+        try:
+            for folder in (self.logs.folder, self.dagster_home):
+                folder.mkdir(parents=True, exist_ok=True)
+            fresh = self.dagster_home / f"{SETTINGS}.{self.id}"
+            shutil.copyfile(settings, fresh)
+            fresh.replace(self.dagster_home / SETTINGS)
+        except OSError as error:
+            expected = "a folder that this user can write"
+            found = f"{error.strerror}: {error.filename}"
+            raise OperationError(str(self.home), expected=expected, found=found) from error
 
     def start_code_server(self) -> None:
         """Start the guard, then what loads the definitions and starts the runs."""

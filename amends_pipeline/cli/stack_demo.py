@@ -10,40 +10,34 @@ whose runs look for them in vain. It moves nothing of the user's:
       appends to `demo-feed` has it for himself from then on.
     - It follows, as any other namespace does, so an append to it is worked on at once.
 
-History comes first, and corrections when the history has been published: so the latest run of
-each unit shows what was, and what is now.
+History comes first, and corrections when readers have the history: so the latest run of each unit
+shows what was and what is now. The sensor asks for the runs.
 """
 
 from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Sequence
+from typing import Final, NamedTuple
 
 import dagster as dg
 
-from amends_pipeline.defs.catalog import MATERIALIZED_VIEW
-from amends_pipeline.defs.jobs import PARTITION_TAG, REFOLD
-from amends_pipeline.defs.partitions import NAMESPACE, SOURCE_PARTITION, register, unit_key
+from amends_pipeline.defs.partitions import register
 from amends_pipeline.flows.append import Line, append
 from amends_pipeline.flows.provision import provision
 from amends_pipeline.inventory.config import parse_configuration
 from amends_pipeline.kernel.errors import (
     ConfigurationError,
     ForeignIncarnation,
-    OperationError,
     UnknownNamespace,
 )
 from amends_pipeline.ports import Ledger, Unit
 
-if TYPE_CHECKING:
-    from amends_pipeline.cli.stack_web import Web
-
 DEMO: Final = "demo"
 SOURCE: Final = "demo-feed"
 PARTITIONS: Final = 2
-POLL_SECONDS: Final = 0.5
+POLL_SECONDS: Final = 1.0
 
 PART: Final = ("DEMO-PART", "DEPOT-A")
 BOLT: Final = ("DEMO-BOLT", "DEPOT-B")
@@ -135,71 +129,43 @@ def provisioned(ledger: Ledger) -> bool:
 
 
 class Filling:
-    """Brings the demo's records in and has Dagster work on them, stage after stage."""
+    """Appends the demo's records, stage after stage; the sensor has Dagster work on them."""
 
-    def __init__(self, ledger: Ledger, instance: dg.DagsterInstance, web: Web) -> None:
+    def __init__(self, ledger: Ledger, instance: dg.DagsterInstance) -> None:
         """Tell Dagster of the units. Call it for a demo that is ours."""
-        self._ledger, self._instance, self._web = ledger, instance, web
+        self._ledger = ledger
         self._stop = threading.Event()
-        info = ledger.store.info(DEMO)
-        self._units = [Unit(DEMO, partition) for partition in range(info.partitions)]
-        register(instance, info)
+        register(instance, ledger.store.info(DEMO))
 
     def stop(self) -> None:
         """Ask for the end."""
         self._stop.set()
 
     def run(self) -> None:
-        """Fill the demo; where that was begun before, go on. Raises AmendsError."""
-        for number in range(len(STAGES)):
-            if self._stop.is_set():
-                return
+        """Append what is missing, each stage when readers have the one before. Raises AmendsError.
+
+        It returns when all is appended, somebody else appended, or `stop` was called.
+        """
+        for number, stage in enumerate(STAGES):
             if self._ends() == _ends_after(number):
-                lines = [Line(DEMO, at, record(each)) for at, each in enumerate(STAGES[number], 1)]
+                while number and not self._published():
+                    if self._stop.wait(POLL_SECONDS):
+                        return
+                lines = [Line(DEMO, at, record(each)) for at, each in enumerate(stage, 1)]
                 append(self._ledger, DEMO, lines)
-            if self._ends() == _ends_after(number + 1):
-                self._work()
 
     def _ends(self) -> Sequence[int]:
         return [extent.end for extent in self._ledger.source(SOURCE).extents()]
 
-    def _work(self) -> None:
-        """Launch a run of each unit that is behind or was never shown, and wait for them all."""
-        shown = self._instance.get_materialized_partitions(MATERIALIZED_VIEW.key)
-        ends = self._ends()
-        waiting = {
-            unit: self._unfinished(unit) or self._web.launch(REFOLD.name, tags_of(unit))
-            for unit in self._units
-            if self._ledger.store.progress(unit).view_next == 0
-            or self._ledger.store.progress(unit).next_offset < ends[unit.partition]
-            or str(unit) not in shown
-        }
-        while waiting and not self._stop.wait(POLL_SECONDS):
-            for unit, run_id in list(waiting.items()):
-                run = self._instance.get_run_by_id(run_id)
-                if run is not None and run.is_finished:
-                    del waiting[unit]
-                    if not run.is_success:
-                        raise OperationError(
-                            f"Dagster run {run_id} of {unit}",
-                            expected="a run that succeeds",
-                            found=f"one in status {run.status.value}",
-                        )
-
-    def _unfinished(self, unit: Unit) -> str | None:
-        """A run of the unit that somebody else asked for."""
-        runs = self._instance.get_runs(dg.RunsFilter(tags={PARTITION_TAG: str(unit)}), limit=20)
-        return next((run.run_id for run in runs if not run.is_finished), None)
-
-
-def tags_of(unit: Unit) -> Mapping[str, str]:
-    """Return the tags that make a run of a job one of a unit."""
-    key = unit_key(unit)
-    dimensions = key.keys_by_dimension
-    return {
-        PARTITION_TAG: str(key),
-        **{f"{PARTITION_TAG}/{each}": dimensions[each] for each in (NAMESPACE, SOURCE_PARTITION)},
-    }
+    def _published(self) -> bool:
+        """Whether readers have what follows from all that was appended."""
+        for partition, end in enumerate(self._ends()):
+            unit = Unit(DEMO, partition)
+            at = self._ledger.store.progress(unit)
+            behind = at.pending or at.view_next < self._ledger.outputs.end(unit)
+            if at.next_offset < end or behind:
+                return False
+        return True
 
 
 def _ends_after(stages: int) -> Sequence[int]:

@@ -82,7 +82,7 @@ def watch(stack: str, folder: Path) -> None:
         os.killpg(os.getpgrp(), signal.SIGKILL)
 
 
-def enter(parent: int, command: Sequence[str]) -> None:
+def enter(parent: int, command: list[str]) -> None:
     """Become a command that hears signals, whatever our starter ignored, and its parent's death."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD, signal.SIGPIPE):
         signal.signal(number, signal.SIG_DFL)

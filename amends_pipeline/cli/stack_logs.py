@@ -19,8 +19,6 @@ class Logs:
     """A folder with NAME.log for each process, and NAME.log.1 of the time before."""
 
     def __init__(self, folder: Path) -> None:
-        """Make the folder if it is missing."""
-        folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
         self._read: dict[str, int] = {}
         self._rest: dict[str, str] = {}

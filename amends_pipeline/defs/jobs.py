@@ -1,7 +1,5 @@
 """What a person or a sensor may start, one run for each unit."""
 
-from __future__ import annotations
-
 import dagster as dg
 
 from amends_pipeline.defs.catalog import (
@@ -11,15 +9,23 @@ from amends_pipeline.defs.catalog import (
     PROJECTIONS,
     SOURCE_EVIDENCE,
 )
+from amends_pipeline.defs.inventory.checks import EVERY_UNIT_IS_VERIFIED, VIEW_EQUALS_ORACLE
+from amends_pipeline.defs.inventory.failure import failing_clearly
+from amends_pipeline.defs.inventory.verification import Moment, evaluation, roll_up, verdict_on
+from amends_pipeline.defs.partitions import UNITS
+from amends_pipeline.defs.resources import LedgerResource
+from amends_pipeline.kernel.errors import InputError
 
 PARTITION_TAG = "dagster/partition"
-"""Names the unit of a run of `verify`, which Dagster gives no partitions of its own."""
+"""Names the unit of a run."""
+SENSOR_TAG = "dagster/sensor_name"
+"""Stands on every run that a sensor asked for."""
 
 REFOLD = dg.define_asset_job(
     "refold",
     description=(
         "Process a unit's new records up to the source end of the moment, publish and apply what"
-        " follows from them, and verify the view at that boundary."
+        " follows from them. Verification is a run of its own: the job verify."
     ),
     selection=dg.AssetSelection.assets(
         *(
@@ -32,16 +38,50 @@ REFOLD = dg.define_asset_job(
                 MATERIALIZED_VIEW,
             )
         )
-    ),
+    )
+    - dg.AssetSelection.checks(VIEW_EQUALS_ORACLE.key),
     executor_def=dg.in_process_executor,
 )
 
-VERIFY = dg.define_asset_job(
-    "verify",
+
+@dg.op(
+    name="judge",
+    description="Compare what readers see of a unit with the oracle, and keep the verdict.",
+    out=dg.Out(dg.Nothing),
+)
+def judge(context: dg.OpExecutionContext, ledger: LedgerResource) -> None:
+    """Report to both checks of the view.
+
+    A job of checks alone has no partitions for a person to choose from; this one has, and reports
+    what it finds to the checks itself.
+    """
+    with failing_clearly():
+        if not context.has_partition_key:
+            expected = "a partition, such as main|p0, to be chosen"
+            raise InputError("job verify", expected=expected, found="none")
+    # Records that come after a sensor has looked are not what it asked about.
+    asked_by_sensor = SENSOR_TAG in context.run.tags
+    partition = str(context.partition_key)
+    moment = Moment(context.run, context.log, partition, processed=asked_by_sensor)
+    verdict = verdict_on(moment, ledger)
+    context.log.info("%s", verdict.description)
+    context.instance.report_runless_asset_event(
+        evaluation(verdict, VIEW_EQUALS_ORACLE, partition)
+    )
+    context.instance.report_runless_asset_event(
+        evaluation(roll_up(ledger, context.run, context.log), EVERY_UNIT_IS_VERIFIED)
+    )
+
+
+@dg.job(
+    name="verify",
     description=(
-        f"Compare a unit's view with the oracle, and do nothing else. The tag {PARTITION_TAG} of"
-        " the run names the unit, such as main|p0."
+        "Compare a unit's view with the oracle, and do nothing else. The verdict stands at the"
+        " checks of materialized_view."
     ),
-    selection=dg.AssetSelection.checks_for_assets(MATERIALIZED_VIEW.key),
+    partitions_def=UNITS,
     executor_def=dg.in_process_executor,
 )
+def VERIFY() -> None:  # noqa: N802 - jobs are constants here
+    """Judge one unit."""
+    judge()

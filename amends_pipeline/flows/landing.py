@@ -136,6 +136,7 @@ def look_into(folder: Path, now_nanoseconds: int) -> Seen:
     whole: list[File] = []
     waiting: list[tuple[str, str]] = []
     with _listing(folder):
+        _no_link(folder)
         entries = [
             entry
             for entry in os.scandir(folder)
@@ -228,9 +229,8 @@ class _Place:
     def landed(self, file: File, digest: str, error: str | None = None) -> Landed:
         """The note about a file, as it is kept."""
         at = datetime.fromtimestamp(self.clock() // 1_000_000_000, UTC)
-        name = os.fsencode(file.name).decode("utf-8", "replace")
         told_at = at.strftime("%Y-%m-%dT%H:%M:%SZ")
-        return Landed(self.binding.source, digest, name, 0, error, told_at)
+        return Landed(self.binding.source, digest, file.name, 0, error, told_at)
 
 
 def _land(place: _Place, file: File) -> Outcome:
@@ -360,8 +360,12 @@ def _move(folder: Path, file: File, into: str, name: str) -> str:
 def _folder(folder: Path) -> None:
     """Make a folder, which must not be a link to another place. Raises OSError."""
     folder.mkdir(exist_ok=True)
+    _no_link(folder)
+
+
+def _no_link(folder: Path) -> None:
     if folder.is_symlink():
-        raise NotADirectoryError(ENOTDIR, "a link stands where the folder should be")
+        raise NotADirectoryError(ENOTDIR, "a link")
 
 
 def _fitting(prefix: str, name: str, suffix: str = "") -> str:

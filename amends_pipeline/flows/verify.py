@@ -32,6 +32,7 @@ def verify(  # noqa: PLR0913 - what is judged, where, and how patiently
     *,
     partitions: Sequence[int] | None = None,
     until: Mapping[int, int] | None = None,
+    processed: bool = False,
     manifest: Manifest | None = None,
     wait_seconds: float = WAIT_SECONDS,
     progress: Callable[[int, int], None] | None = None,
@@ -42,6 +43,9 @@ def verify(  # noqa: PLR0913 - what is judged, where, and how patiently
     alone: it takes the source ends of its snapshot, and waits up to `wait_seconds` until nothing is
     pending and the views have what is published. A view that stopped is not waited for.
 
+    `processed` makes a verification that stands alone judge what has been processed: H is where
+    the worker of each partition stands, and records that wait for it belong to a later one.
+
     `progress` is told how many source offsets of how many the oracle has read. An oracle that fails
     makes an ERROR report; what the store raises passes, UnknownNamespace among it. Raises
     InputError for a partition that the namespace does not have.
@@ -51,7 +55,8 @@ def verify(  # noqa: PLR0913 - what is judged, where, and how patiently
         with store.snapshot(namespace) as snapshot:
             config = snapshot.config()
             chosen = _chosen(config, partitions)
-            standing = _standing(snapshot, chosen, until)
+            ends = _frontiers(snapshot) if processed and until is None else until
+            standing = _standing(snapshot, chosen, ends)
             if not _in_motion(standing) or time.monotonic() >= deadline:
                 if manifest is not None and partitions is not None:
                     manifest = manifest.within(config, chosen)
@@ -70,6 +75,10 @@ def _chosen(config: NamespaceConfig, partitions: Sequence[int] | None) -> Sequen
                 found=str(partition),
             )
     return sorted(set(partitions))
+
+
+def _frontiers(snapshot: Snapshot) -> Mapping[int, int]:
+    return {at: stages.next_offset for at, stages in enumerate(snapshot.progress())}
 
 
 def _standing(

@@ -193,10 +193,13 @@ def cut(text: str, size: int, room: int) -> str:
 
 
 def _title(stock_key: StockKey) -> Iterator[str]:
-    """Item and location, each with half of the line. The inner picture clips what is left over."""
+    """Item and location on one line. The inner picture clips whatever is wider than it looked."""
     wide = WIDTH - 2 * _MARGIN
-    room = (wide - _width(" at ", _LARGE)) // 2
-    item, location = (cut(name, _LARGE, room) for name in stock_key)
+    room = wide - _width(" at ", _LARGE)
+    # Each has half of the line, and what the other one leaves.
+    location = cut(stock_key.location, _LARGE, room // 2)
+    item = cut(stock_key.item, _LARGE, room - _width(location, _LARGE))
+    location = cut(stock_key.location, _LARGE, room - _width(item, _LARGE))
     yield f'<svg x="{_MARGIN}" y="6" width="{wide}" height="24">'
     bold = f' font-size="{_LARGE}" font-weight="bold"'
     yield _text(0, 170, f"{item} at {location}", bold)

@@ -196,6 +196,11 @@ class PartitionStanding(NamedTuple):
     view_stop: str | None
 
 
+def stopped_in(partition: int) -> str:
+    """How the error of a report begins that tells of a partition's view."""
+    return f"partition {partition}: the view stopped at "
+
+
 class Standing(NamedTuple):
     """What was read of a namespace, all at one moment."""
 
@@ -211,8 +216,7 @@ class Standing(NamedTuple):
     def stops(self) -> list[str]:
         """Why views stopped."""
         return [
-            f"partition {each.boundary.partition}: the view stopped at {each.boundary.view_next}:"
-            f" {each.view_stop}"
+            f"{stopped_in(each.boundary.partition)}{each.boundary.view_next}: {each.view_stop}"
             for each in self.partitions
             if each.view_stop is not None
         ]
@@ -302,7 +306,13 @@ def judge(  # noqa: PLR0913 - each is one thing that was read
     else:
         not_compared = [NotCompared(what="anything: there is no complete boundary to compare at")]
     report = Report(
-        status=_status(errors, distance, expected, differing),
+        status=first_that_holds(
+            error=bool(errors),
+            incomplete=bool(distance) or expected is None,
+            blocked=expected is not None and bool(expected.blocked()),
+            drift=bool(differing),
+            excluded=expected is not None and bool(expected.rejections or expected.conflicts),
+        ),
         accepted=False,
         boundary=tuple(each.boundary for each in standing.partitions),
         differences=tuple(differing),
@@ -315,23 +325,18 @@ def judge(  # noqa: PLR0913 - each is one thing that was read
     return report.model_copy(update={"accepted": report.accepts(manifest)})
 
 
-def _status(
-    errors: Sequence[str],
-    distance: Sequence[Distance],
-    expected: OracleResult | None,
-    differing: Sequence[Difference],
+def first_that_holds(
+    *, error: bool, incomplete: bool, blocked: bool, drift: bool, excluded: bool
 ) -> Status:
-    if errors:
-        return Status.ERROR
-    if distance or expected is None:
-        return Status.INCOMPLETE
-    if expected.blocked():
-        return Status.BLOCKED
-    if differing:
-        return Status.DRIFT
-    if expected.rejections or expected.conflicts:
-        return Status.PASS_WITH_EXCLUSIONS
-    return Status.PASS
+    """Return the status of a verdict, by their precedence."""
+    claims = {
+        Status.ERROR: error,
+        Status.INCOMPLETE: incomplete,
+        Status.BLOCKED: blocked,
+        Status.DRIFT: drift,
+        Status.PASS_WITH_EXCLUSIONS: excluded,
+    }
+    return next((status for status, holds in claims.items() if holds), Status.PASS)
 
 
 def _never_compared(config: NamespaceConfig, expected: OracleResult) -> list[NotCompared]:

@@ -178,7 +178,7 @@ class PostgresStore:
     def keys(self, unit: Unit, from_days: Mapping[int, int]) -> Mapping[int, KeyState]:
         """State of each key with at least the rows from its given day on."""
         unit_id = self._namespaces.unit_id(unit)
-        config = self._namespaces.config(unit.namespace)
+        config = self._namespaces.config_of(unit)
         with self._database.read() as connection:
             return load_keys(connection, unit_id, config, from_days)
 
@@ -270,8 +270,8 @@ class PostgresStore:
 
     @contextmanager
     def _snapshot(self, namespace: str) -> Iterator[Snapshot]:
-        home = self._namespaces.home(namespace)
         config = self._namespaces.config(namespace)
+        home = self._namespaces.home(namespace)
         with self._database.snapshot() as connection:
             yield PostgresSnapshot(connection, home, config)
 

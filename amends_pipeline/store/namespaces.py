@@ -134,7 +134,11 @@ configurations = _Configurations()
 
 
 class Namespaces:
-    """Reads and writes namespaces. What it remembers are facts that never change."""
+    """Reads and writes namespaces.
+
+    What it remembers of a namespace holds as long as the namespace does. `fresh` looks again, which
+    whoever begins to work on a namespace does: it may have been removed, and made anew.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -144,14 +148,21 @@ class Namespaces:
     # Reading
 
     def home(self, namespace: str) -> Home:
-        """Where a namespace is kept. Raises UnknownNamespace."""
-        home = self._homes.get(namespace)
-        if home is None:
-            if "\x00" in namespace or not namespace.isascii():
-                raise _unknown(namespace)  # no such text can be stored, or is a name
-            with self._database.read() as connection:
-                home = self._homes[namespace] = _home(connection, namespace)
+        """Where a namespace is kept, as far as this process knows. Raises UnknownNamespace."""
+        return self._homes.get(namespace) or self.fresh(namespace)
+
+    def fresh(self, namespace: str) -> Home:
+        """Where a namespace is kept now. Raises UnknownNamespace."""
+        self.forget(namespace)
+        if "\x00" in namespace or not namespace.isascii():
+            raise _unknown(namespace)  # no such text can be stored, or is a name
+        with self._database.read() as connection:
+            home = self._homes[namespace] = _home(connection, namespace)
         return home
+
+    def forget(self, namespace: str) -> None:
+        """Look again at the next use."""
+        self._homes.pop(namespace, None)
 
     def unit_id(self, unit: Unit) -> int:
         """The surrogate key of a unit. Raises UnknownNamespace, InputError."""
@@ -164,9 +175,7 @@ class Namespaces:
 
     def info(self, namespace: str) -> NamespaceInfo:
         """What is known of a namespace now. Raises UnknownNamespace."""
-        self.home(namespace)
-        with self._database.read() as connection:
-            return _home(connection, namespace).info
+        return self.fresh(namespace).info
 
     def all(self) -> list[NamespaceInfo]:
         """All namespaces by name."""
@@ -175,7 +184,13 @@ class Namespaces:
 
     def config(self, namespace: str) -> NamespaceConfig:
         """The configuration, read once in the life of a process. Raises UnknownNamespace."""
-        home = self.home(namespace)
+        return self._config(self.fresh(namespace))
+
+    def config_of(self, unit: Unit) -> NamespaceConfig:
+        """The configuration for work on a unit that was begun. Raises UnknownNamespace."""
+        return self._config(self.home(unit.namespace))
+
+    def _config(self, home: Home) -> NamespaceConfig:
         config = configurations.get(home.info.digest)
         if config is None:
             with self._database.read() as connection:
@@ -193,10 +208,6 @@ class Namespaces:
                 return None
             binding = self._bindings[source] = found[1]
         return binding
-
-    def forget(self, namespace: str) -> None:
-        """Look a namespace up anew when it is asked for: it was removed."""
-        self._homes.pop(namespace, None)
 
     # Writing
 

@@ -108,6 +108,7 @@ class Ownership:
         waiting: Callable[[str], None] | None,
     ) -> Iterator[Token]:
         """As `LedgerStore.hold`, over a connection of its own: if that is lost, so is the lock."""
+        self._namespaces.fresh(unit.namespace)
         place = _Place(unit, role, self._namespaces.unit_id(unit))
         connection = self._database.connect()
         try:
@@ -127,6 +128,7 @@ class Ownership:
 
     def claim(self, unit: Unit, role: Role, *, holder: str) -> Token:
         """Take the next epoch without the lock."""
+        self._namespaces.fresh(unit.namespace)
         return self._claimed(unit, role, holder, None)
 
     def _claimed(self, unit: Unit, role: Role, holder: str, on: Connection | None) -> Token:
@@ -134,6 +136,8 @@ class Ownership:
         digest = self._namespaces.home(unit.namespace).info.digest
         with self._database.writing_once(on) as connection:
             epoch = _value(connection, CLAIM[role], _storable(holder), unit_id)
+        if epoch is None:
+            raise self._gone(unit, role)
         return Token(unit, role, epoch, digest)
 
     @contextmanager
@@ -148,7 +152,7 @@ class Ownership:
         held = self._held.get(token)
         if held is None:
             with self._database.write(_LOCKS[role], (unit_id,)) as transaction:
-                yield transaction, unit_id, _guarded(token, transaction)
+                yield transaction, unit_id, self._guarded(token, transaction)
             return
         with held.turn:
             if held.connection.closed:
@@ -158,7 +162,7 @@ class Ownership:
                     found="that connection lost, and the lock with it",
                 )
             with self._database.write(_LOCKS[role], (unit_id,), on=held.connection) as transaction:
-                yield transaction, unit_id, _guarded(token, transaction)
+                yield transaction, unit_id, self._guarded(token, transaction)
 
     def _check_kind(self, token: Token, role: Role) -> None:
         where = f"{role} of {token.unit}"
@@ -168,12 +172,31 @@ class Ownership:
         if token.digest != digest:
             raise Fenced(where, expected=f"configuration {token.digest}", found=digest)
 
+    def _guarded(self, token: Token, transaction: Transaction) -> list[Any]:
+        where = f"{token.role} of {token.unit}"
+        if not transaction.first:
+            raise self._gone(token.unit, token.role)
+        epoch, holder, *rest = transaction.first[0]
+        if epoch != token.epoch:
+            found = f"{epoch} of {shown(holder or 'nobody')}"
+            raise Fenced(where, expected=f"epoch {token.epoch}", found=found)
+        return rest
+
+    def _gone(self, unit: Unit, role: Role) -> Fenced:
+        """The error for a unit that was removed. Raises UnknownNamespace if it is not back."""
+        self._namespaces.fresh(unit.namespace)
+        found = "another one of that name"
+        return Fenced(f"{role} of {unit}", expected="the namespace as it was", found=found)
+
     def progress(self, unit: Unit) -> Progress:
         """Where the roles of a unit stand."""
-        unit_id = self._namespaces.unit_id(unit)
-        with self._database.read() as connection:
-            (progress,) = read_progress(connection, [unit_id])
-        return progress
+        for _ in range(2):
+            unit_id = self._namespaces.unit_id(unit)
+            with self._database.read() as connection:
+                for progress in read_progress(connection, [unit_id]):
+                    return progress
+            self._namespaces.fresh(unit.namespace)
+        raise DatabaseUnavailable(f"unit {unit}", expected="its progress", found="none")
 
 
 def _take_lock(
@@ -223,17 +246,6 @@ def expect_at(where: str, *, expected: int, found: int) -> None:
     """Raise FrontierMoved unless a frontier is where a commit expects it."""
     if expected != found:
         raise FrontierMoved(where, expected=str(expected), found=str(found))
-
-
-def _guarded(token: Token, transaction: Transaction) -> list[Any]:
-    where = f"{token.role} of {token.unit}"
-    if not transaction.first:
-        raise DatabaseUnavailable(where, expected="its progress", found="none")
-    epoch, holder, *rest = transaction.first[0]
-    if epoch != token.epoch:
-        found = f"{epoch} of {shown(holder or 'nobody')}"
-        raise Fenced(where, expected=f"epoch {token.epoch}", found=found)
-    return rest
 
 
 def _value(connection: Connection, statement: str, *parameters: Any) -> Any:  # noqa: ANN401

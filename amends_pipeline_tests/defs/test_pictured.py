@@ -171,7 +171,7 @@ def test_one_day_is_told_without_plural():
     before, after = Line(100, {day(1): 50}), Line(100, {day(1): 70})
     markdown = told([change(1, 50, 70)], before, after)
     assert words(markdown) == (
-        "DEMO-PART at DEPOT-A: 1 day changed, 2026-01-01. Alerts raised: 0, withdrawn: 0.\n\n"
+        "DEMO-PART at DEPOT-A: 1 day changed, 2026-01-01.\n\nAlerts raised: 0, withdrawn: 0.\n\n"
         "| day | was | now |\n| --- | ---: | ---: |\n| 2026-01-01 | 50 | 70 |\n"
     )
 
@@ -181,9 +181,10 @@ def test_many_days_are_counted_and_those_after_the_picture_told():
     changed += [change(1, 1, 2, key=1)]
     markdown = told(changed, Line(100, {day(1): 1}), Line(100, {day(1): 2}))
     assert words(markdown).startswith(
-        "DEMO-PART at DEPOT-A: 600 days changed, from 2026-01-01 to 2027-08-23. Alerts raised: 0,"
-        " withdrawn: 0. The picture ends on 2027-02-04: 200 changed days are later. Of 2 stock keys"
-        " with changed days, this one changed most.\n"
+        "DEMO-PART at DEPOT-A: 600 days changed, from 2026-01-01 to 2027-08-23.\n\n"
+        "Alerts raised: 0, withdrawn: 0.\n\n"
+        "The picture ends on 2027-02-04: 200 changed days are later.\n\n"
+        "Of 2 stock keys with changed days, this one changed most.\n\n"
     )
     assert markdown.count("\n| 20") == LISTED_DAYS
     assert markdown.endswith("\nAnd 590 more days.\n")
@@ -230,8 +231,8 @@ def test_the_view_shows_the_seed_s_amendment_as_a_picture(office):
     run = office.refold()
     markdown = run.value("materialized_view", PICTURE)
     assert words(markdown) == (
-        "DEMO-PART at DEPOT-A: 3 days changed, from 2026-01-01 to 2026-01-03. Alerts raised: 1,"
-        " withdrawn: 1.\n\n"
+        "DEMO-PART at DEPOT-A: 3 days changed, from 2026-01-01 to 2026-01-03.\n\n"
+        "Alerts raised: 1, withdrawn: 1.\n\n"
         "| day | was | now |\n| --- | ---: | ---: |\n"
         "| 2026-01-01 | 50, alert | 70 |\n"
         "| 2026-01-02 | 30 | 50, alert |\n"

@@ -90,12 +90,13 @@ def test_every_count_of_a_run_is_told(main):
         },
         "projections": {"touched_stock_keys": 2, "written_day_rows": 2},
         "committed_outbox": {
+            "dagster/row_count": 5,
             "committed_envelopes": 5,  # a: alert, balance, status; b: balance, status
             "raised_alerts": 1,
             "stated_balances": 2,
             "stated_statuses": 2,
         },
-        "output_log": {"published_envelopes": 5},
+        "output_log": {"dagster/row_count": 5, "published_envelopes": 5},
         "materialized_view": {"applied_envelopes": 5, "stored_rows": 5, "duplicate_envelopes": 0},
     }
     for asset, expected in counts.items():

@@ -146,7 +146,7 @@ def test_a_day_before_the_loaded_suffix_asks_for_the_whole_key():
     story.state = story.state._replace(before=50, loaded_from=day(4), rows=rows)
     with pytest.raises(NeedsWholeKey):
         story.tell("C r1 NEW day 3 -2")
-    story.tell("C r1 NEW day 4 -2")
+    story.tell("D r1 NEW day 4 -2")
     assert told(story.state.rows) == ["4: -3 (2) 47"]
 
 

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from amends_pipeline_tests.contracts.bench import provisioned
+from amends_pipeline_tests.contracts.bench import STORY, provisioned
 from amends_pipeline_tests.store.postgres_ledger import TestedLedger
 
 
@@ -34,3 +34,12 @@ def tables(store_url):
 def bench(tables):
     """A namespace over one partition with keys a, b and c."""
     return provisioned(tables)
+
+
+@pytest.fixture
+def busy(bench):
+    """Something decided, something pending, something in the view, something to decide."""
+    bench.drain(STORY)
+    bench.work("A r3 AMEND day 1 -1\n B r3 AMEND day 4 -7")
+    bench.append("C r1 NEW day 1 -1")
+    return bench

@@ -10,31 +10,14 @@ import pytest
 from amends_pipeline.kernel.errors import (
     DatabaseUnavailable,
     Fenced,
-    FrontierMoved,
     Held,
-    OutcomeUnknown,
+    UnknownNamespace,
 )
-from amends_pipeline.ports import Role, SourceRecord
-from amends_pipeline_tests.contracts.bench import STORY, Bench
-from amends_pipeline_tests.envelopes import envelope
-from amends_pipeline_tests.store.postgres_ledger import TestedLedger
-from amends_pipeline_tests.store.proxy import proxied
+from amends_pipeline.ports import Role
+from amends_pipeline_tests.contracts.bench import STORY, provisioned
+from amends_pipeline_tests.store.writes import EACH_WRITE, LOCKERS, PROGRESS
 
-ROW = envelope("a day 9 balance v1 5, by Z r1 at 0")
 WAITING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
-LOCKERS = """
-SELECT a.pid FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
-WHERE l.locktype = 'advisory' AND l.granted AND a.datname = current_database()
-"""
-
-
-@pytest.fixture
-def busy(bench):
-    """Something decided, something pending, something in the view, something to decide."""
-    bench.drain(STORY)
-    bench.work("A r3 AMEND day 1 -1\n B r3 AMEND day 4 -7")
-    bench.append("C r1 NEW day 1 -1")
-    return bench
 
 
 @pytest.fixture
@@ -65,30 +48,6 @@ def session(ledger, statement, *parameters):
         connection.execute(statement, parameters)
         yield connection
         connection.commit()
-
-
-# --- what each role writes
-
-WRITES = {
-    "commit": (Role.WORKER, lambda bench, token: bench.store.commit(token, bench.decide())),
-    "acknowledge": (
-        Role.RELAY,
-        lambda bench, token: bench.store.acknowledge(token, bench.progress().acknowledged, 1),
-    ),
-    "commit_view": (
-        Role.VIEW,
-        lambda bench, token: bench.store.commit_view(
-            token, bench.progress().view_next, 99, {ROW.output_id: ROW}, "a stop"
-        ),
-    ),
-    "reset_view": (Role.VIEW, lambda bench, token: bench.store.reset_view(token)),
-}
-EACH_WRITE = pytest.mark.parametrize(("role", "write"), WRITES.values(), ids=WRITES)
-PROGRESS = {
-    Role.WORKER: "worker_progress",
-    Role.RELAY: "relay_progress",
-    Role.VIEW: "view_progress",
-}
 
 
 def without_progress(dump, role):
@@ -164,6 +123,58 @@ def test_of_two_who_commit_the_same_decision_one_does(busy, pool, tables):
     assert (moved.expected, moved.found) == (str(decisions[0].start), str(decisions[0].until))
 
 
+# --- a namespace that is not what it was
+
+BEGINNINGS = {
+    "progress": lambda bench: bench.progress(),
+    "info": lambda bench: bench.store.info("main"),
+    "config": lambda bench: bench.store.config("main"),
+    "claim": lambda bench: bench.claim(),
+    "hold": lambda bench: bench.store.hold(bench.unit(), Role.VIEW, holder="x").__enter__(),
+    "snapshot": lambda bench: bench.store.snapshot("main").__enter__(),
+}
+
+
+@pytest.fixture
+def known(tables):
+    """A namespace that this process has worked on."""
+    bench = provisioned(tables, follows=False)
+    bench.work(STORY)
+    return bench
+
+
+@pytest.mark.parametrize("begin", BEGINNINGS.values(), ids=BEGINNINGS)
+def test_a_namespace_that_another_process_removed_is_unknown(known, tables, begin):
+    with tables.reopened() as other:
+        other.operations.remove("main")
+    with pytest.raises(UnknownNamespace):
+        begin(known)
+
+
+@pytest.mark.parametrize("back", [True, False])
+def test_an_owner_whose_namespace_was_removed_is_fenced(known, tables, back):
+    token = known.claim()
+    with tables.reopened() as other:
+        other.operations.remove("main")
+        if back:
+            provisioned(other, follows=False)
+    before = tables.dump()
+    with pytest.raises(Fenced if back else UnknownNamespace):
+        known.store.commit(token, [])
+    assert tables.dump() == before
+
+
+@pytest.mark.parametrize("begin", list(BEGINNINGS.values())[:4], ids=list(BEGINNINGS)[:4])
+def test_a_namespace_that_was_made_anew_is_worked_on_from_its_beginning(known, tables, begin):
+    with tables.reopened() as other:
+        other.operations.remove("main")
+        provisioned(other, follows=False)
+    begin(known)
+    assert known.progress().next_offset == 0
+    known.drain()
+    assert known.progress().view_next > 0
+
+
 # --- the lock
 
 
@@ -230,119 +241,3 @@ def test_an_owner_whose_session_is_lost_may_look_on_a_new_one(busy, tables):
         tables.sql("SELECT pg_terminate_backend(%s)", tables.sql(LOCKERS)[0][0])
         assert busy.progress().epochs[Role.WORKER] == token.epoch
     assert tables.sql(LOCKERS) == []
-
-
-# --- a reply that never comes
-
-
-def held(role, write):
-    def under_a_lock(bench):
-        with bench.store.hold(bench.unit(), role, holder="x") as token:
-            write(bench, token)
-
-    return under_a_lock
-
-
-def claimed(role, write):
-    return lambda bench: write(bench, bench.claim(role))
-
-
-COMMITS = {
-    **{f"{name}, held": held(role, write) for name, (role, write) in WRITES.items()},
-    **{f"{name}, claimed": claimed(role, write) for name, (role, write) in WRITES.items()},
-    "append": lambda bench: bench.source.append([SourceRecord(0, None, b"{}")]),
-    "output append": lambda bench: bench.ledger.outputs.append(
-        bench.unit(), bench.store.pending(bench.unit(), 1)[0].envelopes
-    ),
-    "set_aside": lambda bench: bench.store.set_aside(bench.unit(), 1_000, "no reason"),
-    "create": lambda bench: bench.ledger.source("another").create(2),
-}
-ASKED, EARNED = b"COMMIT\x00", b"COMMIT\x00"
-
-
-@pytest.fixture
-def way(busy, tables):
-    """A proxy, and the same bench reached through it."""
-    proxy, url = proxied(tables.url)
-    with proxy, TestedLedger(url) as ledger:
-        ledger.store.info(busy.config.namespace)
-        yield proxy, Bench(ledger, busy.config)
-
-
-@pytest.mark.parametrize("act", COMMITS.values(), ids=COMMITS)
-def test_a_commit_that_was_not_heard_of_is_unknown_and_nothing_is_installed(way, tables, act):
-    proxy, bench = way
-    proxy.lose_before(ASKED)
-    before = tables.dump()
-    with pytest.raises(OutcomeUnknown, match="expected a reply to a commit"):
-        act(bench)
-    assert proxy.cuts == 1
-    after = tables.dump()
-    for name in PROGRESS.values():  # a claim came before what was lost
-        del before[name], after[name]
-    assert after == before
-
-
-@pytest.mark.parametrize("act", COMMITS.values(), ids=COMMITS)
-def test_a_commit_whose_reply_was_lost_is_unknown_and_everything_is_installed(way, tables, act):
-    proxy, bench = way
-    proxy.lose_after(EARNED)
-    before = tables.dump()
-    with pytest.raises(OutcomeUnknown, match="expected a reply to a commit"):
-        act(bench)
-    assert proxy.cuts == 1
-    assert tables.dump() != before
-    assert tables.sql(LOCKERS) == []
-
-
-@pytest.mark.parametrize("lost", ["before", "after"])
-def test_rereading_tells_whether_a_commit_was_installed(way, busy, lost):
-    proxy, bench = way
-    decisions = bench.decide()
-    token = bench.claim()
-    if lost == "before":
-        proxy.lose_before(ASKED)
-    else:
-        proxy.lose_after(EARNED)
-    with pytest.raises(OutcomeUnknown):
-        bench.store.commit(token, decisions)
-    if lost == "before":
-        assert bench.progress().next_offset == decisions[0].start
-        bench.store.commit(token, decisions)
-    else:
-        with pytest.raises(FrontierMoved):
-            bench.store.commit(token, decisions)
-    assert busy.progress().next_offset == decisions[-1].until
-    assert [sequence for sequence, _, _ in busy.store.outbox(busy.unit())] == list(
-        range(decisions[-1].next_sequence)
-    )
-
-
-@pytest.mark.parametrize("lost", ["before", "after"])
-def test_a_claim_whose_reply_is_lost_is_unknown(way, busy, lost):
-    proxy, bench = way
-    epoch = busy.claim().epoch
-    if lost == "before":
-        proxy.lose_before(b"SET epoch = epoch + 1")
-    else:
-        proxy.lose_after(b"UPDATE 1\x00")
-    with pytest.raises(OutcomeUnknown):
-        bench.claim()
-    assert busy.progress().epochs[Role.WORKER] == epoch + (lost == "after")
-
-
-READINGS = {
-    "progress": lambda bench: bench.progress(),
-    "keys": lambda bench: bench.store.keys(bench.unit(), {0: 0}),
-    "outbox": lambda bench: list(bench.store.outbox(bench.unit())),
-    "extents": lambda bench: bench.source.extents(),
-}
-
-
-@pytest.mark.parametrize("act", READINGS.values(), ids=READINGS)
-def test_a_reading_that_gets_no_reply_says_that_the_database_is_not_there(way, act):
-    proxy, bench = way
-    proxy.lose_before(b"amends.")
-    with pytest.raises(DatabaseUnavailable):
-        act(bench)
-    act(bench)

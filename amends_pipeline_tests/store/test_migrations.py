@@ -7,15 +7,19 @@ import psycopg
 import pytest
 from alembic.config import Config
 from alembic.script import ScriptDirectory
-from psycopg import conninfo
+from psycopg import conninfo, sql
 
-from amends_pipeline.assembly import PostgresLedger, open_ledger
+from amends_pipeline.assembly import open_ledger
 from amends_pipeline.kernel.errors import DatabaseUnavailable, SchemaTooNew
 from amends_pipeline.store.migrate import FOLDER, migrate, revision
 from amends_pipeline.store.migrations import HEAD
 from amends_pipeline.store.postgres import Database
-from amends_pipeline_tests.contracts.bench import STORY, provisioned
+from amends_pipeline_tests.contracts.bench import STORY, Bench, provisioned
 
+COLUMNS = """
+SELECT table_name, array_agg(column_name::text) FROM information_schema.columns
+WHERE table_schema = 'amends' AND table_name <> 'alembic_version' GROUP BY table_name
+"""
 OBJECTS = """
 SELECT n.nspname || '.' || c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast')
@@ -68,17 +72,34 @@ def test_migrating_again_changes_nothing(database, database_url):
     assert query(database_url, OBJECTS) == before
 
 
-def test_a_ledger_of_the_first_revision_is_upgraded_with_all_it_holds(database, database_url):
+def copy_rows(ledger, url):
+    """Fill the tables and columns that another database has with what a ledger holds."""
+    with psycopg.connect(ledger.url) as old, psycopg.connect(url) as new:
+        new.execute("SET session_replication_role = replica")  # in any order of tables
+        for table, names in new.execute(COLUMNS):
+            columns = sql.SQL(", ").join(map(sql.Identifier, names))
+            parts = sql.Identifier("amends", table), columns
+            with (
+                old.cursor().copy(sql.SQL("COPY {} ({}) TO STDOUT").format(*parts)) as reading,
+                new.cursor().copy(sql.SQL("COPY {} ({}) FROM STDIN").format(*parts)) as writing,
+            ):
+                for part in reading:
+                    writing.write(part)
+
+
+def test_a_ledger_of_the_first_revision_is_upgraded_with_all_it_holds(
+    bench, database, database_url
+):
+    bench.drain(STORY, size=3)
+    before = bench.observed()
     migrate(database, to="0001")
-    old = provisioned(PostgresLedger(database))
-    old.drain(STORY, size=3)
-    before = old.observed()
+    copy_rows(bench.ledger, database_url)
     with pytest.raises(DatabaseUnavailable, match=f"expected revision {HEAD}"):
         open_ledger(database_url, migrate=False)
     with open_ledger(database_url) as ledger:
-        new = type(old)(ledger, old.config)
-        assert new.observed() == before
-        new.drain("D r1 NEW day 4 -4")
+        upgraded = Bench(ledger, bench.config)
+        assert upgraded.observed() == before
+        upgraded.drain("D r1 NEW day 4 -4")
     assert revision(database) == HEAD
     assert len(query(database_url, "SELECT * FROM amends.balance")) > 0
 

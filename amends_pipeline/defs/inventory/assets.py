@@ -17,7 +17,13 @@ from amends_pipeline.defs.inventory.boundary import boundary_of
 from amends_pipeline.defs.inventory.changes import LOOKED_AT_OUTPUTS, Change, Changes
 from amends_pipeline.defs.inventory.checks import OUTBOX_SEQUENCE_IS_WHOLE, judge_outbox
 from amends_pipeline.defs.inventory.failure import failing_clearly
-from amends_pipeline.defs.inventory.metadata import NOWHERE, Told, counts_by_type, standing
+from amends_pipeline.defs.inventory.metadata import (
+    NOWHERE,
+    ROW_COUNT,
+    Told,
+    counts_by_type,
+    standing,
+)
 from amends_pipeline.defs.inventory.pictured import most_changed, pictured, seen, unpictured
 from amends_pipeline.defs.partitions import lacking, unit_of
 from amends_pipeline.defs.resources import LedgerResource
@@ -114,6 +120,7 @@ def worker(context: dg.AssetExecutionContext, config: Slicing, ledger: LedgerRes
         told,
         progress.next_sequence,
         check,
+        **{ROW_COUNT: progress.next_sequence},
         committed_envelopes=worked.done.envelopes,
         **counts_by_type(worked.changes),
     )
@@ -187,7 +194,12 @@ def relay(context: dg.AssetExecutionContext, config: Patience, ledger: LedgerRes
                 note = f"Published {published} envelopes." if published else "Nothing was pending."
                 told = _told(context, opened, unit, changed, changes.unseen(published), note)
     yield _result(
-        OUTPUT_LOG, told, told.standing.progress.acknowledged, published_envelopes=published
+        OUTPUT_LOG,
+        told,
+        told.standing.progress.acknowledged,
+        None,
+        **{ROW_COUNT: told.standing.output_end},
+        published_envelopes=published,
     )
 
 

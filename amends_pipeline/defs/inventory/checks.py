@@ -1,6 +1,10 @@
-"""What is checked: the outbox before it goes out, and the view against the oracle."""
+"""What is checked: the outbox before it goes out, the view against the oracle, and all verdicts.
 
-import traceback
+A verification is a run of its own, the job `verify`, because it reads the whole history and a
+correction must not wait for that. A run that materializes the view with its checks, as a backfill
+does, verifies as well.
+"""
+
 from collections.abc import Iterator
 from typing import Any
 
@@ -8,20 +12,19 @@ import dagster as dg
 
 from amends_pipeline.defs.catalog import COMMITTED_OUTBOX, MATERIALIZED_VIEW
 from amends_pipeline.defs.inventory.boundary import boundary_of
-from amends_pipeline.defs.inventory.verdict import (
-    failed,
-    not_of_this_namespace,
-    reported,
-    without_unit,
+from amends_pipeline.defs.inventory.verdict import without_unit
+from amends_pipeline.defs.inventory.verification import (
+    Moment,
+    evaluation,
+    of_run,
+    roll_up,
+    verdict_on,
 )
-from amends_pipeline.defs.partitions import UNITS, lacking, unit_of
+from amends_pipeline.defs.partitions import UNITS
 from amends_pipeline.defs.pinned import known_features
 from amends_pipeline.defs.resources import LedgerResource
-from amends_pipeline.flows.verify import verify
 from amends_pipeline.inventory.outbox import gap
-from amends_pipeline.kernel.errors import AmendsError
 from amends_pipeline.ports import LedgerStore, Unit
-from amends_pipeline.store.server import redact
 
 with known_features():
     OUTBOX_SEQUENCE_IS_WHOLE = dg.AssetCheckSpec(
@@ -45,6 +48,15 @@ with known_features():
         blocking=False,
         partitions_def=UNITS,
     )
+EVERY_UNIT_IS_VERIFIED = dg.AssetCheckSpec(
+    "every_unit_is_verified",
+    asset=MATERIALIZED_VIEW.key,
+    description=(
+        "Every unit of every namespace that follows its source has a verdict that stands and is"
+        " accepted. Reads the verdicts that the ledger keeps, and judges nothing itself."
+    ),
+    blocking=False,
+)
 
 
 def judge_outbox(store: LedgerStore, unit: Unit, missing: str | None) -> dg.AssetCheckResult:
@@ -84,50 +96,30 @@ def judge_outbox(store: LedgerStore, unit: Unit, missing: str | None) -> dg.Asse
     )
 
 
-@dg.multi_asset_check(specs=[VIEW_EQUALS_ORACLE])
-def view_equals_oracle(
+@dg.multi_asset_check(
+    name="verification", specs=[VIEW_EQUALS_ORACLE, EVERY_UNIT_IS_VERIFIED], can_subset=True
+)
+def verification(
     context: dg.AssetCheckExecutionContext, ledger: LedgerResource
 ) -> Iterator[Any]:
-    """Judge one unit. Whatever happens becomes a verdict: a check that raises shows nothing."""
-    if context.has_partition_key:
-        yield _verdict(context, ledger)
-        return
-    # "Execute all" in the UI starts a run without a partition, and Dagster then looks for the
-    # partition that a result is about, in vain. The event itself asks for none.
-    result = without_unit()
-    yield dg.Output(None, VIEW_EQUALS_ORACLE.get_python_identifier())
-    yield dg.AssetCheckEvaluation(
-        asset_key=VIEW_EQUALS_ORACLE.asset_key,
-        check_name=VIEW_EQUALS_ORACLE.name,
-        passed=result.passed,
-        severity=result.severity,
-        description=result.description,
-        metadata=result.metadata,
-        blocking=False,
-    )
+    """Judge the run's unit, and then roll up: in one step, so that the second sees the first.
+
+    Whatever happens becomes a verdict: a check that raises shows nothing.
+    """
+    selected = context.selected_asset_check_keys
+    if VIEW_EQUALS_ORACLE.key in selected:
+        if context.has_partition_key:
+            boundary = boundary_of(context.instance, context.run, context.partition_key)
+            moment = Moment(context.run, context.log, context.partition_key, boundary)
+            yield _of(VIEW_EQUALS_ORACLE, verdict_on(moment, ledger))
+        else:
+            # "Execute all" in the UI starts a run without a partition, and Dagster then looks for
+            # the partition that a result is about, in vain. The event itself asks for none.
+            yield dg.Output(None, VIEW_EQUALS_ORACLE.get_python_identifier())
+            yield evaluation(of_run(context.run, without_unit()), VIEW_EQUALS_ORACLE)
+    if EVERY_UNIT_IS_VERIFIED.key in selected:
+        yield _of(EVERY_UNIT_IS_VERIFIED, roll_up(ledger, context.run, context.log))
 
 
-def _verdict(context: dg.AssetCheckExecutionContext, ledger: LedgerResource) -> dg.AssetCheckResult:
-    try:
-        return _judged(context, ledger)
-    except AmendsError as error:
-        return failed(redact(str(error)))
-    except Exception as error:  # noqa: BLE001 - see above
-        context.log.error("%s", redact(traceback.format_exc()))  # noqa: TRY400 - without passwords
-        return failed(f"{type(error).__name__}: {redact(str(error))}")
-
-
-def _judged(context: dg.AssetCheckExecutionContext, ledger: LedgerResource) -> dg.AssetCheckResult:
-    unit = unit_of(context.partition_key)
-    with ledger.open() as opened:
-        missing = lacking(opened.store.info(unit.namespace), unit)
-        if missing:
-            return not_of_this_namespace(missing)
-        boundary = boundary_of(context.instance, context.run, context.partition_key)
-        report = verify(
-            opened.store,
-            unit.namespace,
-            partitions=[unit.partition],
-            until=None if boundary is None else {unit.partition: boundary},
-        )
-    return reported(report)
+def _of(spec: dg.AssetCheckSpec, result: dg.AssetCheckResult) -> dg.AssetCheckResult:
+    return result._replace(check_name=spec.name, asset_key=spec.asset_key)

@@ -23,6 +23,8 @@ SHOWN_REASONS = 10
 """Reasons of a blocked key that a cell names."""
 BOUNDARY = "boundary_offset"
 """The key under which a run keeps its source end."""
+ROW_COUNT = "dagster/row_count"
+"""The key under which Dagster looks for the rows of the unit in the asset's table."""
 PICTURE = "what_changed_picture"
 """The key under which the view shows the most changed key before and after."""
 
@@ -96,17 +98,17 @@ class Told(NamedTuple):
         return "none" if self.config is None else f"{self.config.digest[:16]}@{frontier}"
 
     def metadata(self, counts: Mapping[str, int]) -> Metadata:
-        """Counts, frontiers, lag, the table of what changed, and the picture of it if there is."""
+        """What a person reads first, then counts, frontiers and lag; the long table comes last."""
         pictures = {} if self.picture is None else {PICTURE: self.picture}
         return {
-            **counts,
-            **self.standing.metadata(),
+            "note": self.note + (_BEYOND.format(self.left_out) if self.left_out else ""),
+            **pictures,
             "changed_days": sum(not change.of_status for change in self.changed),
             "changed_statuses": sum(change.of_status for change in self.changed),
             "not_looked_at_envelopes": self.left_out,
+            **counts,
+            **self.standing.metadata(),
             "what_changed": what_changed(self.config, self.changed),
-            **pictures,
-            "note": self.note + (_BEYOND.format(self.left_out) if self.left_out else ""),
         }
 
 

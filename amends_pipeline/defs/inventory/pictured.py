@@ -108,7 +108,7 @@ def unpictured(changed: Sequence[Change]) -> dg.MarkdownMetadataValue:
 def pictured(
     config: NamespaceConfig, window: Window, before: Line, after: Line
 ) -> dg.MarkdownMetadataValue:
-    """Write what changed as a sentence, a picture and a short table.
+    """Write what changed as sentences, a picture and a short table.
 
     `before` and `after` are what was `seen` over the window.
     """
@@ -116,13 +116,14 @@ def pictured(
     name = " at ".join(escape_markdown(cell(text)) for text in story.stock_key)
     svg = b64encode(draw(story).encode()).decode("ascii")
     return dg.MetadataValue.md(
-        f"{_sentence(name, window, story)}\n\n"
+        f"{_told(name, window, story)}\n\n"
         f"![Balance of {name} before and after](data:image/svg+xml;base64,{svg})\n\n"
         f"{_table(window.changes)}"
     )
 
 
-def _sentence(name: str, window: Window, story: Story) -> str:
+def _told(name: str, window: Window, story: Story) -> str:
+    """Write what happened, in short paragraphs: a long line would make the dialog wide."""
     changes = window.changes
     days = [each.day for each in changes]
     raised = sum(each.now.alert and not each.was.alert for each in changes)
@@ -139,7 +140,7 @@ def _sentence(name: str, window: Window, story: Story) -> str:
         told.append(f"The picture ends on {day_text(story.last)}: {later} changed days are later.")
     if window.of_keys > 1:
         told.append(f"Of {window.of_keys} stock keys with changed days, this one changed most.")
-    return " ".join(told)
+    return "\n\n".join(told)
 
 
 def _table(changes: Sequence[Change]) -> str:

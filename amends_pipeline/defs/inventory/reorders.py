@@ -16,7 +16,7 @@ import dagster as dg
 
 from amends_pipeline.defs.catalog import OPEN_REORDERS
 from amends_pipeline.defs.inventory.failure import failing_clearly
-from amends_pipeline.defs.inventory.metadata import cell, table
+from amends_pipeline.defs.inventory.metadata import ROW_COUNT, cell, table
 from amends_pipeline.defs.partitions import lacking, unit_of
 from amends_pipeline.defs.resources import LedgerResource
 from amends_pipeline.inventory.config import NamespaceConfig
@@ -159,15 +159,15 @@ def open_reorders(
                 note = f"The view as it is at output offset {frontier}."
     return dg.MaterializeResult(
         metadata={
-            "dagster/row_count": len(rows),
-            "excluded_blocked_keys": blocked,
-            "view_next_offset": frontier,
+            "note": note,
             "preview": table(
                 {column.name: column.description or "" for column in described.columns},
                 [_shown(row) for row in rows[:PREVIEWED_ROWS]],
             ),
             "file": file,
-            "note": note,
+            ROW_COUNT: len(rows),
+            "excluded_blocked_keys": blocked,
+            "view_next_offset": frontier,
         },
         data_version=dg.DataVersion(version),
     )

@@ -12,14 +12,18 @@ import dagster as dg
 
 from amends_pipeline.defs.inventory.metadata import cell, table
 from amends_pipeline.inventory.compare import Difference, Key
-from amends_pipeline.inventory.verify import Report, Status
+from amends_pipeline.inventory.verify import Manifest, Report, Status
+from amends_pipeline.ports import Unit
 
 SHOWN_ROWS = 200
 """Rows of a table in metadata; the total stands beside it, and `verify --json` has them all."""
 NAMED = 3
 """Things that a description names before it counts the others."""
 
-Tables = Mapping[str, dg.TableMetadataValue | int]
+SHOWN_EXCLUSIONS = 1_000
+"""Exclusions that a manifest in metadata holds; a longer one is only told of."""
+
+Tables = Mapping[str, dg.TableMetadataValue | dg.JsonMetadataValue | int | str]
 
 _RED = {Status.DRIFT, Status.ERROR}
 
@@ -65,29 +69,31 @@ _NOT_COMPARED = {
 }
 
 
-def reported(report: Report) -> dg.AssetCheckResult:
-    """Show a report."""
-    return _result(report.status, _sentence(report), _tables(report), passed=report.accepted)
+def reported(report: Report, unit: Unit) -> dg.AssetCheckResult:
+    """Show the report of a unit."""
+    tables = {**_tables(report), **_consent(report, unit)}
+    return _result(report.status, _sentence(report), tables, passed=report.accepted)
 
 
 def failed(error: str) -> dg.AssetCheckResult:
     """Show why there is no report."""
     sentence = f"There is no verdict. {cell(error)}"
-    return _result(Status.ERROR, sentence, _tables(None), passed=False)
+    return _result(Status.ERROR, sentence, _empty_tables(), passed=False)
 
 
 def not_of_this_namespace(missing: str) -> dg.AssetCheckResult:
     """Pass a unit that its namespace does not have."""
-    return _result(Status.PASS, f"{missing} Nothing was compared.", _tables(None), passed=True)
+    sentence = f"{missing} Nothing was compared."
+    return _result(Status.PASS, sentence, _empty_tables(), passed=True)
 
 
 def without_unit() -> dg.AssetCheckResult:
     """Say that a run named no unit, which "Execute all" in the UI does."""
     sentence = (
-        "This run names no unit, so nothing was compared. Materialize a unit, or start the job"
-        " verify with the tag dagster/partition, such as main|p0."
+        "This run names no unit, so nothing was compared. Materialize a unit, or launch the job"
+        " verify and choose a partition, such as main|p0."
     )
-    return _result(Status.INCOMPLETE, sentence, _tables(None), passed=False)
+    return _result(Status.INCOMPLETE, sentence, _empty_tables(), passed=False)
 
 
 def _result(status: Status, sentence: str, tables: Tables, *, passed: bool) -> dg.AssetCheckResult:
@@ -100,23 +106,53 @@ def _result(status: Status, sentence: str, tables: Tables, *, passed: bool) -> d
     )
 
 
-def _tables(report: Report | None) -> Tables:
+def _consent(report: Report | None, unit: Unit | None) -> Tables:
+    """What a person would accept by storing it, and the command that stores it."""
+    rejections = () if report is None else report.rejections
+    conflicts = () if report is None else report.conflicts
+    manifest = Manifest(rejections=rejections, conflicts=conflicts)
+    count = len(rejections) + len(conflicts)
+    if report is None or unit is None or not count:
+        says = "Nothing is excluded."
+    elif report.accepted:
+        says = "These exclusions are accepted."
+    elif report.status is not Status.PASS_WITH_EXCLUSIONS:
+        says = "Exclusions can be accepted when all other rows agree."
+    elif count > SHOWN_EXCLUSIONS:
+        says = (
+            f"{count} exclusions are too many to show. Take rejections and conflicts from the"
+            f" output of: amends inventory verify --namespace {unit.namespace} --json"
+        )
+    else:
+        says = (
+            "Save manifest_to_accept as manifest.json, then: amends inventory accept manifest.json"
+            f" --namespace {unit.namespace} --partition {unit.partition}"
+        )
+    shown = manifest if count <= SHOWN_EXCLUSIONS else Manifest()
+    document = shown.model_dump(mode="json")
+    return {"manifest_to_accept": dg.MetadataValue.json(document), "to_accept": says}
+
+
+def _empty_tables() -> Tables:
     empty: list[dict[str, str | int]] = []
-    if report is None:
-        not_compared: Sequence[Mapping[str, str | int]] = [
-            {"what": "anything", "item": "", "location": ""}
-        ]
-        return {
-            "boundary": table(_BOUNDARY, empty),
-            "distance": table(_DISTANCES, empty),
-            "differing_rows": 0,
-            "differences": table(_DIFFERENCES, empty),
-            "rejected_records": 0,
-            "rejections": table(_REJECTIONS, empty),
-            "conflicting_revisions": 0,
-            "conflicts": table(_CONFLICTS, empty),
-            "not_compared": table(_NOT_COMPARED, not_compared),
-        }
+    not_compared: Sequence[Mapping[str, str | int]] = [
+        {"what": "anything", "item": "", "location": ""}
+    ]
+    return {
+        "boundary": table(_BOUNDARY, empty),
+        "distance": table(_DISTANCES, empty),
+        "differing_rows": 0,
+        "differences": table(_DIFFERENCES, empty),
+        "rejected_records": 0,
+        "rejections": table(_REJECTIONS, empty),
+        "conflicting_revisions": 0,
+        "conflicts": table(_CONFLICTS, empty),
+        "not_compared": table(_NOT_COMPARED, not_compared),
+        **_consent(None, None),
+    }
+
+
+def _tables(report: Report) -> Tables:
     return {
         "boundary": table(
             _BOUNDARY, [each.model_dump() for each in report.boundary], integers=_BOUNDARY

@@ -1,0 +1,166 @@
+"""The roll-up of all verdicts as Dagster shows it: one badge that is as bad as the worst unit.
+
+The badge of a check with partitions shows whatever unit was judged last. This one reads the
+verdicts that are kept in the ledger, and its units are the ledger's too, so that a unit that nobody
+ever judged is named, and a verdict on one unit does not hide the one on another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import dagster as dg
+
+from amends_pipeline.defs.inventory.metadata import cell, table
+from amends_pipeline.flows.review import Concern, Reviewed
+from amends_pipeline.inventory.verify import Status
+
+SHOWN_UNITS = 200
+NAMED = 3
+"""Units that a sentence names before it counts the others."""
+
+_UNITS = {
+    "status": "Of the verdict that stands.",
+    "unit": "Namespace and source partition.",
+    "says": "What it comes to.",
+    "source_end": "H: the verdict is about the records before this offset.",
+    "output_end": "O: the end of the output log when it was judged.",
+    "records_behind": "Source offsets since the verdict's boundary.",
+    "differences": "Rows that differ.",
+    "judged_at": "UTC.",
+    "judged_by": "The run or the command that judged.",
+    "counts": "Whether its namespace follows its source; others do not turn the badge.",
+}
+_NUMBERS = ("records_behind", "differences")
+NEVER_JUDGED = "NOT JUDGED"
+
+
+def rolled_up(units: Sequence[Reviewed]) -> dg.AssetCheckResult:
+    """Show all units, which come the worst first. Passes if each that counts is accepted."""
+    counted = [each for each in units if each.follows]
+    asking = [each for each in counted if each.concern is not Concern.NONE]
+    passed = bool(counted) and not asking
+    status = _status(counted[0]) if counted else Status.INCOMPLETE
+    wrong = [each for each in asking if each.concern is Concern.WRONG]
+    return _result(
+        status,
+        " ".join(_sentences(units, counted, asking)),
+        passed=passed,
+        red=bool(wrong),
+        units=units,
+    )
+
+
+def not_rolled_up(error: str) -> dg.AssetCheckResult:
+    """Show why nothing is known of any unit."""
+    return _result(Status.ERROR, f"There is no roll-up. {cell(error)}", passed=False, red=True)
+
+
+def _result(
+    status: Status, sentence: str, *, passed: bool, red: bool, units: Sequence[Reviewed] = ()
+) -> dg.AssetCheckResult:
+    counted = [each for each in units if each.follows]
+    concerns = [each.concern for each in counted]
+    return dg.AssetCheckResult(
+        passed=passed,
+        severity=dg.AssetCheckSeverity.ERROR if red else dg.AssetCheckSeverity.WARN,
+        description=f"{status}: {sentence}",
+        metadata={
+            "status": str(status),
+            "units": table(_UNITS, [_row(each) for each in units[:SHOWN_UNITS]], _NUMBERS),
+            "counted_units": len(counted),
+            "accepted_units": concerns.count(Concern.NONE),
+            "wrong_units": concerns.count(Concern.WRONG),
+            "doubtful_units": concerns.count(Concern.DOUBTFUL),
+            "never_judged_units": sum(each.verdict is None for each in counted),
+            "uncounted_units": len(units) - len(counted),
+            "records_behind": sum(each.behind for each in counted),
+        },
+    )
+
+
+def _status(worst: Reviewed) -> Status:
+    """The status of a roll-up is that of its worst unit; without a verdict nothing is complete."""
+    verdict = worst.verdict
+    if verdict is None:
+        return Status.INCOMPLETE
+    agrees = verdict.status in {Status.PASS, Status.PASS_WITH_EXCLUSIONS}
+    unsaid = worst.concern is Concern.DOUBTFUL and verdict.status == Status.PASS
+    if unsaid or (agrees and not worst.standing.bound):
+        return Status.INCOMPLETE
+    return Status(verdict.status) if verdict.status in set(Status) else Status.ERROR
+
+
+def _sentences(
+    units: Sequence[Reviewed], counted: Sequence[Reviewed], asking: Sequence[Reviewed]
+) -> list[str]:
+    told = []
+    if not counted:
+        told.append("There is no namespace that follows its source, so no unit is judged.")
+    elif asking:
+        named = _named([f"{each.unit} {_says(each)}" for each in asking])
+        told.append(f"{len(asking)} of {_units(len(counted))} not verified and accepted: {named}.")
+    else:
+        are = "is" if len(counted) == 1 else "are"
+        told.append(f"{_units(len(counted))} {are} verified and accepted.")
+    late = [
+        f"{each.unit} stands at {each.verdict.source_end}, {_records(each.behind)} behind"
+        for each in counted
+        if each.verdict is not None and each.concern is Concern.NONE and each.behind
+    ]
+    if late:
+        told.append(f"Judged at an earlier boundary: {_named(late)}.")
+    others = sorted({each.unit.namespace for each in units if not each.follows})
+    if others:
+        told.append(f"Not counted, as they do not follow their source: {_named(others)}.")
+    return told
+
+
+def _says(each: Reviewed) -> str:
+    verdict = each.verdict
+    if verdict is None:
+        return "was never judged"
+    if not each.standing.bound:
+        return "was bound to another log of its source than the one that is there now"
+    if verdict.status == Status.PASS_WITH_EXCLUSIONS:
+        consent = "accepted" if verdict.accepted else "that nobody has accepted"
+        says = f"has exclusions {consent}"
+    elif verdict.status == Status.PASS:
+        says = "agrees" if verdict.accepted else "excludes less than what is accepted"
+    else:
+        says = f"is {verdict.status}"
+        if verdict.differences:
+            rows = "row differs" if verdict.differences == 1 else "rows differ"
+            says = f"{says}, {verdict.differences} {rows}"
+    behind = f", {_records(each.behind)} behind" if each.behind else ""
+    return f"{says} at source offset {verdict.source_end}{behind}"
+
+
+def _row(each: Reviewed) -> dict[str, str | int]:
+    verdict = each.verdict
+    return {
+        "status": NEVER_JUDGED if verdict is None else cell(verdict.status),
+        "unit": str(each.unit),
+        "says": _says(each),
+        "source_end": "" if verdict is None else str(verdict.source_end),
+        "output_end": "" if verdict is None else str(verdict.output_end),
+        "records_behind": each.behind,
+        "differences": 0 if verdict is None else verdict.differences,
+        "judged_at": "" if verdict is None else cell(verdict.judged_at),
+        "judged_by": "" if verdict is None else cell(verdict.judged_by),
+        "counts": "yes" if each.follows else "no",
+    }
+
+
+def _units(count: int) -> str:
+    return f"{count} unit{'' if count == 1 else 's'}"
+
+
+def _records(count: int) -> str:
+    return f"{count} record{'' if count == 1 else 's'}"
+
+
+def _named(texts: Sequence[str]) -> str:
+    """Name the first few and count the rest."""
+    more = len(texts) - NAMED
+    return "; ".join([*texts[:NAMED], *([f"and {more} more"] if more > 0 else [])])

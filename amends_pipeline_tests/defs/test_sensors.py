@@ -1,0 +1,396 @@
+"""Sensors as functions: a ledger, a Dagster instance and a folder are set up, one tick is looked at."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import dagster as dg
+import pytest
+
+from amends_pipeline.definitions import defs
+from amends_pipeline.defs.inventory import sensors
+from amends_pipeline.defs.inventory.runs import ATTEMPT_TAG, PLACE_TAG
+from amends_pipeline.defs.resources import LedgerResource, resource_over
+from amends_pipeline.flows.drain import Options, drain_unit, ingest_unit
+from amends_pipeline.kernel.errors import DatabaseUnavailable
+from amends_pipeline.ports import Role, Unit, Verdict
+from amends_pipeline_tests.defs.conftest import Office, on_both
+from amends_pipeline_tests.tables import configuration, history
+
+MAIN = Unit("main", 0)
+A = "A r1 NEW day 1 -50"
+B = "B r1 NEW day 2 -20"
+
+
+@dataclass
+class Tower(Office):
+    """An office whose sensors are asked by hand, at a time that the test sets."""
+
+    now: float = 0.0
+    cursor: str | None = None
+
+    def tick(self, sensor=sensors.new_records, resource=None) -> dg.SensorResult:
+        context = dg.build_sensor_context(
+            instance=self.instance,
+            cursor=self.cursor,
+            definitions=defs,
+            resources={"ledger": resource or resource_over(self.ledger)},
+        )
+        result = sensor(context)
+        if isinstance(result, dg.SkipReason):
+            return dg.SensorResult(skip_reason=result)
+        # As the daemon does with it
+        self.cursor = result.cursor or self.cursor
+        for request in result.dynamic_partitions_requests or ():
+            name, keys = request.partitions_def_name, list(request.partition_keys)
+            self.instance.add_dynamic_partitions(name, keys)
+        return result
+
+    def asked(self, sensor=sensors.new_records) -> list[str]:
+        """The run keys of a tick."""
+        return [each.run_key for each in self.tick(sensor).run_requests]
+
+    def reason(self, sensor=sensors.new_records) -> str:
+        """Why a tick asked for nothing."""
+        result = self.tick(sensor)
+        assert result.run_requests == []
+        return result.skip_reason.skip_message
+
+    def launch(self, sensor=sensors.new_records, *, status=None, error=None) -> list[str]:
+        """Make the runs of a tick; each gets the status, or none and fails with the error."""
+        made = []
+        for request in self.tick(sensor).run_requests:
+            tags = {**request.tags, "dagster/run_key": request.run_key}
+            if request.partition_key:
+                tags["dagster/partition"] = str(request.partition_key)
+            run = self.instance.create_run_for_job(
+                self.definitions.resolve_job_def("refold"),
+                tags=tags,
+                status=status or dg.DagsterRunStatus.STARTED,
+            )
+            if error is not None:
+                self.instance.report_run_failed(run, error)
+            made.append(run.run_id)
+        return made
+
+    def drain(self, unit: Unit = MAIN) -> None:
+        source = self.ledger.source(self.ledger.store.info(unit.namespace).source)
+        drain_unit(self.ledger, unit, source.extents()[unit.partition].end, Options(holder="x"))
+
+
+@pytest.fixture
+def tower(ledger, instance, monkeypatch):
+    """A tower over a ledger without a namespace; its clock begins now."""
+    tower = Tower(ledger, instance, time.time())
+    monkeypatch.setattr(sensors, "_now", lambda: int(tower.now))
+    return tower
+
+
+@pytest.fixture
+def main(tower):
+    """A tower over namespace `main`, one partition, one record waiting."""
+    tower.provision(configuration())
+    tower.append(A)
+    return tower
+
+
+# --- new records
+
+
+@on_both
+def test_a_unit_that_is_behind_gets_a_run_and_one_that_has_caught_up_gets_none(main):
+    [request] = main.tick().run_requests
+    assert request.run_key == "main|p0@0->1#0"
+    assert request.partition_key == "main|p0"
+    assert request.tags == {PLACE_TAG: "main|p0@0", ATTEMPT_TAG: "0"}
+    main.drain()
+    assert main.reason() == "Every unit is caught up, or does not follow its source."
+
+
+@on_both
+def test_a_run_that_was_killed_before_readers_had_everything_gets_a_successor(main):
+    ingest_unit(main.ledger, MAIN, 1, Options(holder="killed"))
+    assert main.asked() == ["main|p0@1->1#0"]
+
+
+def test_a_ledger_without_namespaces_is_no_trouble(tower):
+    assert tower.reason() == "Every unit is caught up, or does not follow its source."
+
+
+def test_each_unit_of_each_namespace_that_follows_is_looked_at(tower):
+    for name in ("a", "b"):
+        tower.provision(configuration(namespace=name, partitions=2))
+    tower.ledger.operations.follow("b", follows=False)
+    tower.append(A, "a")
+    tower.append("malformed", "a")
+    assert tower.asked() == ["a|p0@0->2#0"]
+    tower.ledger.operations.follow("b", follows=True)
+    assert tower.asked() == ["a|p0@0->2#0", "b|p0@0->2#0"]
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        dg.DagsterRunStatus.QUEUED,
+        dg.DagsterRunStatus.NOT_STARTED,
+        dg.DagsterRunStatus.STARTING,
+        dg.DagsterRunStatus.STARTED,
+        dg.DagsterRunStatus.CANCELING,
+    ],
+)
+def test_a_unit_with_an_unfinished_run_gets_no_other(main, status):
+    [run_id] = main.launch(status=status)
+    main.append(B)
+    assert main.reason() == f"main|p0: run {run_id[:8]} ({status.value}) is not finished."
+
+
+def test_a_run_that_somebody_else_started_counts_too(main):
+    job = main.definitions.resolve_job_def("refold")
+    main.instance.create_run_for_job(
+        job, tags={"dagster/partition": "main|p0"}, status=dg.DagsterRunStatus.QUEUED
+    )
+    assert "is not finished" in main.reason()
+
+
+def test_a_run_of_another_unit_holds_nobody_up(tower):
+    tower.provision(configuration(partitions=2))
+    tower.append(A)
+    tower.append("malformed")
+    tower.launch()
+    other = configuration(namespace="other", partitions=2)
+    tower.provision(other)
+    assert tower.asked() == ["other|p0@0->2#0"]
+
+
+@on_both
+def test_a_correction_that_comes_during_a_run_gets_a_run_of_its_own(main):
+    [run_id] = main.launch()
+    main.append(B)
+    ingest_unit(main.ledger, MAIN, 1, Options(holder="the run"))
+    main.drain()
+    main.append("A r2 AMEND day 1 -30")
+    assert "is not finished" in main.reason()
+    main.instance.report_run_canceled(main.instance.get_run_by_id(run_id))
+    assert main.asked() == ["main|p0@2->3#0"]
+
+
+def test_a_failed_run_is_tried_again_after_5_10_20_seconds_and_keeps_its_error(main):
+    waits = [5, 10, 20, 40, 80, 160, 300, 300]
+    for attempt, wait in enumerate(waits):
+        main.launch(error="no luck")
+        ended = main.now
+        for early in (0, wait - 3):
+            main.now = ended + early
+            reason = main.reason()
+            tries = "1 attempt" if attempt == 0 else f"{attempt + 1} attempts"
+            assert reason.startswith(f"main|p0: {tries} from 0, the last one ended with: no luck")
+        # A run ends a little after the test looked at its clock.
+        main.now = ended + wait + 2
+        assert main.asked() == [f"main|p0@0->1#{attempt + 1}"]
+
+
+def test_the_error_of_a_step_is_told_as_the_step_told_it(main):
+    main.append(f"B r1 NEW day 1 {2**63 - 51}\nC r1 NEW day 1 60")
+    request = main.tick().run_requests[0]
+    job = main.definitions.resolve_job_def("refold")
+    with main.ledger.store.hold(MAIN, Role.WORKER, holder="warm worker 7"):
+        job.execute_in_process(
+            partition_key=request.partition_key,
+            instance=main.instance,
+            tags=request.tags,
+            run_config={
+                "ops": {"worker": {"config": {"wait_seconds": 0}}},
+                "loggers": {"console": {"config": {"log_level": "CRITICAL"}}},
+            },
+            raise_on_error=False,
+        )
+    assert main.reason().startswith(
+        "main|p0: 1 attempt from 0, the last one ended with: worker of main|p0: expected its lock"
+        ' to be free, found it held by "warm worker 7"; tried again at '
+    )
+
+
+@pytest.mark.parametrize(
+    "status",
+    [dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED, dg.DagsterRunStatus.SUCCESS],
+)
+def test_the_key_of_a_finished_run_is_not_asked_for_again(main, status):
+    """Dagster would pass it over for ever, whatever became of the run."""
+    main.launch(status=status)
+    main.now += 10
+    assert main.asked() == ["main|p0@0->1#1"]
+
+
+def test_the_longest_of_errors_is_cut(main):
+    main.launch(error="x" * 10_000)
+    assert len(main.reason()) < 500
+
+
+def test_no_password_is_told(main):
+    main.launch(error="postgresql://amends:secret@host/x failed")
+    assert "secret" not in main.reason()
+
+
+@on_both
+@pytest.mark.parametrize("role", list(Role))
+def test_a_unit_that_a_warm_worker_holds_is_left_to_it(main, role):
+    with main.ledger.store.hold(MAIN, role, holder="warm worker 7"):
+        assert main.reason() == 'main|p0: held by "warm worker 7".'
+    assert main.asked() == ["main|p0@0->1#0"]
+
+
+@on_both
+def test_a_source_that_lost_records_is_told(main):
+    main.drain()
+    main.append(f"{B}\nC r1 NEW day 2 -1")
+    main.ledger.forget("depot-feed-1", 0, 2)
+    assert main.reason() == (
+        "main|p0: expected source offset 1 to come next, found a source that holds 2 to 3."
+    )
+    main.ledger.recreate("depot-feed-1")
+    assert "found another one of that name" in main.reason()
+
+
+def test_what_is_stuck_is_in_the_cursor_while_others_get_their_runs(tower):
+    tower.provision(configuration(namespace="a"))
+    tower.append(A, "a")
+    tower.launch(error="no luck")
+    tower.provision(configuration(namespace="b"))
+    assert tower.asked() == ["b|p0@0->1#0"]
+    cursor = json.loads(tower.cursor)
+    assert list(cursor["waiting"]) == ["a|p0"]
+    assert "no luck" in cursor["waiting"]["a|p0"]
+    assert cursor["source_ends"] == {"depot-feed-1": {"p0": 1}}
+
+
+def test_nothing_that_was_launched_depends_on_the_cursor(main):
+    for cursor in (None, "", "nonsense", '{"source_ends": 7}', '{"source_ends": {"x": {"p0": []}}}'):
+        main.cursor = cursor
+        assert main.asked() == ["main|p0@0->1#0"]
+
+
+# --- partitions and the source log
+
+
+def test_new_namespaces_become_partitions_in_the_tick_that_asks_for_their_runs(main):
+    for name in ("namespace", "source_partition"):
+        for key in main.instance.get_dynamic_partitions(name):
+            main.instance.delete_dynamic_partition(name, key)
+    result = main.tick()
+    assert [
+        (each.partitions_def_name, list(each.partition_keys))
+        for each in result.dynamic_partitions_requests
+    ] == [("namespace", ["main"]), ("source_partition", ["p0"])]
+    assert len(result.run_requests) == 1
+    assert main.tick().dynamic_partitions_requests == []
+
+
+def test_a_namespace_that_does_not_follow_is_a_partition_all_the_same(main):
+    main.provision(configuration(namespace="rebuild"))
+    main.ledger.operations.follow("rebuild", follows=False)
+    main.instance.delete_dynamic_partition("namespace", "rebuild")
+    main.tick()
+    assert set(main.instance.get_dynamic_partitions("namespace")) == {"main", "rebuild"}
+
+
+def test_units_beyond_a_namespace_s_partitions_are_asked_for_by_nobody(tower):
+    tower.provision(configuration())
+    tower.provision(configuration(namespace="wide", source="wide-feed", partitions=3))
+    tower.append(A)
+    tower.append(A, "wide")
+    assert tower.asked() == ["main|p0@0->1#0", "wide|p0@0->1#0"]
+    assert tower.instance.get_dynamic_partitions("source_partition") == ["p0", "p1", "p2"]
+
+
+@pytest.mark.parametrize("ledger", ["postgres"], indirect=True)
+def test_a_name_that_no_partition_can_have_is_told_and_made_none(main):
+    main.ledger.sql("UPDATE amends.namespace SET name = 'a|b'")
+    result = main.tick()
+    assert result.skip_reason.skip_message == '"a|b": no partition can have this name.'
+    assert result.dynamic_partitions_requests == []
+
+
+def test_the_end_of_each_source_partition_is_reported_when_it_has_moved(main):
+    [event] = main.tick().asset_events
+    assert isinstance(event, dg.AssetMaterialization)
+    assert (event.asset_key, event.partition) == (dg.AssetKey("source_log"), "p0")
+    assert {name: each.value for name, each in event.metadata.items()} == {
+        "source": "depot-feed-1",
+        "source_start_offset": 0,
+        "source_end_offset": 1,
+        "appended_offsets": 1,
+    }
+    assert event.tags == {"dagster/data_version": "depot-feed-1@1"}
+    assert main.tick().asset_events == []
+    main.append(f"{B}\nmalformed")
+    [event] = main.tick().asset_events
+    assert event.metadata["appended_offsets"].value == 2
+
+
+def test_two_namespaces_over_one_source_report_it_once(main):
+    main.provision(configuration(namespace="other"))
+    assert len(main.tick().asset_events) == 1
+
+
+def test_a_lost_cursor_reports_an_end_once_more_and_nothing_else(main):
+    main.tick()
+    main.cursor = "edited"
+    result = main.tick()
+    assert len(result.asset_events) == 1
+    assert [each.run_key for each in result.run_requests] == ["main|p0@0->1#0"]
+
+
+# --- no database
+
+
+class Broken(LedgerResource):
+    """A ledger that nobody can open."""
+
+    @contextmanager
+    def open(self):
+        raise DatabaseUnavailable(
+            "AMENDS_POSTGRES_URL", expected="a server", found="postgresql://x:secret@host/"
+        )
+        yield
+
+
+@pytest.mark.parametrize("sensor", [sensors.new_records, sensors.stale_verdicts])
+def test_without_a_database_a_sensor_says_so(main, sensor):
+    result = main.tick(sensor, Broken())
+    assert result.skip_reason.skip_message == (
+        "AMENDS_POSTGRES_URL: expected a server, found postgresql://x:***@host/"
+    )
+
+
+class Faulty(LedgerResource):
+    """A ledger with a defect."""
+
+    @contextmanager
+    def open(self):
+        raise ZeroDivisionError("postgresql://x:secret@host/")
+        yield
+
+
+def test_a_defect_fails_the_tick_without_a_password(main):
+    with pytest.raises(dg.Failure) as caught:
+        main.tick(resource=Faulty())
+    assert caught.value.description == "ZeroDivisionError: postgresql://x:***@host/"
+
+
+# --- all sensors
+
+
+def test_all_sensors_run_by_themselves_and_at_an_interval_that_the_daemon_keeps():
+    assert {each.name for each in defs.sensors} == {"new_records", "stale_verdicts", "landed_files"}
+    for sensor in defs.sensors:
+        assert sensor.default_status is dg.DefaultSensorStatus.RUNNING
+        # The daemon looks every 5 s: an interval of exactly that would miss every other turn.
+        assert sensor.minimum_interval_seconds % 5
+        assert sensor.description
+
+
+assert (os, history, Verdict)

@@ -1,0 +1,1 @@
+"""Tests of the flows: planning as tables, landing folders with real files."""
