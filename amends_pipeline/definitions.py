@@ -5,8 +5,9 @@ from __future__ import annotations
 import dagster as dg
 
 from amends_pipeline.defs.catalog import SOURCE_LOG
+from amends_pipeline.defs.inventory.administration import provision_namespace, remove_namespace
 from amends_pipeline.defs.inventory.assets import relay, view, worker
-from amends_pipeline.defs.inventory.checks import view_equals_oracle
+from amends_pipeline.defs.inventory.checks import verification
 from amends_pipeline.defs.inventory.landing import land_files
 from amends_pipeline.defs.inventory.reorders import open_reorders
 from amends_pipeline.defs.inventory.sensors import landed_files, new_records, stale_verdicts
@@ -27,8 +28,9 @@ with known_features():  # each asset's page links to the function that makes it
 
 defs = dg.Definitions(
     assets=assets,
-    asset_checks=[view_equals_oracle],  # outbox_sequence_is_whole is the worker's own
-    jobs=[REFOLD, VERIFY, land_files],
+    # view_equals_oracle and every_unit_is_verified; outbox_sequence_is_whole is the worker's own
+    asset_checks=[verification],
+    jobs=[REFOLD, VERIFY, land_files, provision_namespace, remove_namespace],
     sensors=[new_records, stale_verdicts, landed_files],
     resources={"ledger": LedgerResource()},
     # Backfills of assets use this executor, not that of a job.

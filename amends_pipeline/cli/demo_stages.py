@@ -12,8 +12,7 @@ import dagster as dg
 import amends_pipeline
 from amends_pipeline.defs.catalog import SOURCE_LOG
 from amends_pipeline.defs.inventory.assets import relay, view, worker
-from amends_pipeline.defs.inventory.checks import VIEW_EQUALS_ORACLE, view_equals_oracle
-from amends_pipeline.defs.jobs import REFOLD
+from amends_pipeline.defs.inventory.checks import VIEW_EQUALS_ORACLE, verification
 from amends_pipeline.defs.partitions import register, unit_key
 from amends_pipeline.defs.resources import resource_over
 from amends_pipeline.flows.append import Line, append
@@ -103,12 +102,12 @@ def played(ledger: Ledger, config: NamespaceConfig, folder: Path) -> Iterator[St
     provision(ledger, config)
     definitions = dg.Definitions(
         assets=[SOURCE_LOG, worker, relay, view],
-        asset_checks=[view_equals_oracle],
-        jobs=[REFOLD],
+        asset_checks=[verification],
         resources={"ledger": resource_over(ledger)},
         executor=dg.in_process_executor,
     )
-    job = definitions.resolve_job_def(REFOLD.name)
+    # All assets with their checks, as a backfill runs them.
+    job = definitions.resolve_implicit_global_asset_job_def()
     # Nothing of it reaches DAGSTER_HOME: the demo leaves the user's runs alone.
     with dg.DagsterInstance.ephemeral(settings={"telemetry": {"enabled": False}}) as instance:
         register(instance, ledger.store.info(config.namespace))

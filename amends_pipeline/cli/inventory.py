@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from amends_pipeline.cli import looking
+from amends_pipeline.cli import looking, namespaces
 from amends_pipeline.cli.output import counted
 from amends_pipeline.cli.session import Session, answering, complain, namespace_option
 
@@ -27,6 +27,9 @@ for _command in (
     looking.status,
     looking.namespaces,
     looking.explain,
+    namespaces.accept,
+    namespaces.rebuild,
+    namespaces.remove,
 ):
     inventory.add_command(_command)
 
@@ -157,19 +160,20 @@ def drain(
     "--accept",
     metavar="MANIFEST.json",
     type=click.Path(path_type=Path),
-    help="The rejections and conflicts that are known and accepted, exactly.",
+    help="Rejections and conflicts that this call accepts, exactly, in place of the stored ones.",
 )
 @answering
 def verify(session: Session, namespace: str, accept: Path | None) -> int:
     """Compare what readers see with the whole history.
 
     Exit status 1 says that the namespace is not accepted: it differs, is blocked or incomplete, or
-    has exclusions that no manifest accepts.
+    has exclusions that no manifest accepts. The verdict on each unit is kept, accepted or not by
+    what `accept` stored.
     """
     from amends_pipeline.cli import verdict
 
     manifest = None if accept is None else verdict.manifest_of(accept)
-    report = verdict.ask(session, namespace, manifest)
+    report = verdict.ask(session, namespace, manifest, _holder("verify"))
     verdict.show(session, report)
     return 0 if report.accepted else NEGATIVE_VERDICT
 

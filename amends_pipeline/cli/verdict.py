@@ -28,13 +28,18 @@ def manifest_of(path: Path) -> Manifest:
     return parse_manifest(raw, where=shown(str(path)))
 
 
-def ask(session: Session, namespace: str, manifest: Manifest | None) -> Report:
-    """Verify a namespace by itself, with a meter for what the oracle has read."""
-    from amends_pipeline.flows.verify import verify
+def ask(session: Session, namespace: str, manifest: Manifest | None, by: str) -> Report:
+    """Judge a namespace by itself, with a meter for what the oracle has read."""
+    from amends_pipeline.flows.judge import judge_namespace
+    from amends_pipeline.flows.rebuild import follow_when_verified
 
-    with session.meters() as meters, session.ledger() as ledger:
-        progress = _Reading(meters)
-        return verify(ledger.store, namespace, manifest=manifest, progress=progress)
+    with session.ledger() as ledger:
+        with session.meters() as meters:
+            progress = _Reading(meters)
+            report = judge_namespace(ledger, namespace, by, manifest=manifest, progress=progress)
+        for name in follow_when_verified(ledger):
+            session.say(f"every unit of {name} is verified and accepted: it follows its source now")
+    return report
 
 
 class _Reading:

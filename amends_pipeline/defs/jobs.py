@@ -11,7 +11,13 @@ from amends_pipeline.defs.catalog import (
 )
 from amends_pipeline.defs.inventory.checks import EVERY_UNIT_IS_VERIFIED, VIEW_EQUALS_ORACLE
 from amends_pipeline.defs.inventory.failure import failing_clearly
-from amends_pipeline.defs.inventory.verification import Moment, evaluation, roll_up, verdict_on
+from amends_pipeline.defs.inventory.verification import (
+    Moment,
+    announce,
+    evaluation,
+    roll_up,
+    verdict_on,
+)
 from amends_pipeline.defs.partitions import UNITS
 from amends_pipeline.defs.resources import LedgerResource
 from amends_pipeline.kernel.errors import InputError
@@ -50,11 +56,7 @@ REFOLD = dg.define_asset_job(
     out=dg.Out(dg.Nothing),
 )
 def judge(context: dg.OpExecutionContext, ledger: LedgerResource) -> None:
-    """Report to both checks of the view.
-
-    A job of checks alone has no partitions for a person to choose from; this one has, and reports
-    what it finds to the checks itself.
-    """
+    """Tell both checks of the view what is found, in place of the checks' own step."""
     with failing_clearly():
         if not context.has_partition_key:
             expected = "a partition, such as main|p0, to be chosen"
@@ -63,14 +65,12 @@ def judge(context: dg.OpExecutionContext, ledger: LedgerResource) -> None:
     asked_by_sensor = SENSOR_TAG in context.run.tags
     partition = str(context.partition_key)
     moment = Moment(context.run, context.log, partition, processed=asked_by_sensor)
-    verdict = verdict_on(moment, ledger)
-    context.log.info("%s", verdict.description)
-    context.instance.report_runless_asset_event(
-        evaluation(verdict, VIEW_EQUALS_ORACLE, partition)
-    )
-    context.instance.report_runless_asset_event(
-        evaluation(roll_up(ledger, context.run, context.log), EVERY_UNIT_IS_VERIFIED)
-    )
+    announce(context, VIEW_EQUALS_ORACLE, partition)
+    announce(context, EVERY_UNIT_IS_VERIFIED)
+    verdict = evaluation(verdict_on(moment, ledger), VIEW_EQUALS_ORACLE, partition)
+    context.log_event(verdict)  # type: ignore[arg-type] # it takes these as well
+    rolled_up = evaluation(roll_up(ledger, context.run, context.log), EVERY_UNIT_IS_VERIFIED)
+    context.log_event(rolled_up)  # type: ignore[arg-type]
 
 
 @dg.job(
@@ -82,6 +82,9 @@ def judge(context: dg.OpExecutionContext, ledger: LedgerResource) -> None:
     partitions_def=UNITS,
     executor_def=dg.in_process_executor,
 )
-def VERIFY() -> None:  # noqa: N802 - jobs are constants here
+def _verify() -> None:
     """Judge one unit."""
     judge()
+
+
+VERIFY: dg.JobDefinition = _verify

@@ -58,6 +58,14 @@ def register(instance: dg.DagsterInstance, info: NamespaceInfo) -> None:
     instance.add_dynamic_partitions(SOURCE_PARTITION, keys)
 
 
+def forget(instance: dg.DagsterInstance, namespace: str) -> bool:
+    """Make the units of a namespace unknown to Dagster; say whether they were known."""
+    known: bool = instance.has_dynamic_partition(NAMESPACE, namespace)
+    if known:
+        instance.delete_dynamic_partition(NAMESPACE, namespace)
+    return known
+
+
 def lacking(info: NamespaceInfo, unit: Unit) -> str:
     """Say that the namespace has no such partition; nothing, when it has.
 

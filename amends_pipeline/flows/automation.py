@@ -24,10 +24,12 @@ RETRY_SECONDS = 5
 LONGEST_RETRY_SECONDS = 300
 VERIFY_INTERVAL_SECONDS = 60
 """How old a verdict gets before another one is asked for, unless somebody says otherwise."""
+OVERDUE_INTERVALS = 10
+"""After so many a unit is verified even if it has not caught up."""
 REQUESTS_AT_ONCE = 100
 """Runs that one look asks for; the next look asks for more."""
 NO_VERDICT = frozenset({"INCOMPLETE", "ERROR"})
-"""Statuses that say that nothing was judged; such a unit is verified again, where it stands."""
+"""Statuses that say that nothing was judged: such a unit is verified again where it stands."""
 NAMED = 10
 """Subjects that a summary names one by one."""
 
@@ -166,25 +168,58 @@ def _broken(standing: UnitStanding) -> str | None:
 
 
 def _plan_verdict(situation: Situation, now: int, interval_seconds: int) -> Decision:
+    """A verification judges what was processed: its boundary is where the worker stands."""
     standing, verdict = situation.standing, situation.verdict
-    unit, extent = str(standing.unit), standing.extent
+    unit, next_offset = str(standing.unit), standing.progress.next_offset
     if situation.running is not None:
         return Skip(unit, f"{situation.running} is not finished", Concern.WAITING)
-    if extent is None or _broken(standing) is not None or standing.behind:
-        return Skip(unit, "not caught up with its source", Concern.WAITING)
-    boundary = (extent.end, standing.output_end)
+    why_not = _not_to_judge(standing)
+    if why_not is not None:
+        return Skip(unit, *why_not)
     if verdict is not None:
-        if (
-            verdict.source_end,
-            verdict.output_end,
-        ) == boundary and verdict.status not in NO_VERDICT:
-            return Skip(unit, f"{verdict.status} stands at source offset {verdict.source_end}")
+        if _stands(verdict, standing):
+            return Skip(unit, f"{verdict.status} stands at source offset {next_offset}")
         left = _seconds(verdict.judged_at) + interval_seconds - now
         if left > 0:
             reason = f"to be verified in {left} s, {interval_seconds} s after the last time"
             return Skip(unit, reason, Concern.WAITING)
-    place = f"{unit}@{extent.end}/{standing.output_end}"
+    if standing.follows and standing.lag and not _overdue(situation, now, interval_seconds):
+        return Skip(unit, "not caught up with its source", Concern.WAITING)
+    place = f"{unit}@{next_offset}/{standing.output_end}"
     return _tried(unit, place, f"{place} verified", situation.attempts, now)
+
+
+def _not_to_judge(standing: UnitStanding) -> tuple[str, Concern] | None:
+    """Say why there is nothing to judge, if so."""
+    broken = _broken(standing)
+    if broken is not None:
+        return broken, Concern.WAITING  # the sensor of new records calls it stuck
+    if standing.on_its_way and standing.progress.view_stop is None:
+        return "what was decided has not reached the readers", Concern.WAITING
+    if not standing.follows and _untouched(standing):
+        return "waits for its backfill", Concern.NONE
+    return None
+
+
+def _untouched(standing: UnitStanding) -> bool:
+    """Whether there are records and none was processed."""
+    return standing.progress.next_offset == standing.first_offset and standing.lag > 0
+
+
+def _stands(verdict: Verdict, standing: UnitStanding) -> bool:
+    """Whether a verdict says all that another one could say."""
+    progress = standing.progress
+    if (verdict.source_end, verdict.output_end) != (progress.next_offset, standing.output_end):
+        return False
+    return verdict.status not in NO_VERDICT or progress.view_stop is not None
+
+
+def _overdue(situation: Situation, now: int, interval_seconds: int) -> bool:
+    """Whether a unit to which records never cease to come has waited long enough."""
+    verdict = situation.verdict
+    if verdict is None:
+        return not _untouched(situation.standing)
+    return now - _seconds(verdict.judged_at) >= OVERDUE_INTERVALS * interval_seconds
 
 
 # --- landing folders

@@ -133,11 +133,14 @@ class UnitStanding(NamedTuple):
     """Who holds the lock of one of its roles at the moment."""
 
     @property
+    def lag(self) -> int:
+        """Source offsets that the worker has yet to pass."""
+        return 0 if self.extent is None else max(0, self.extent.end - self.progress.next_offset)
+
+    @property
     def behind(self) -> bool:
         """Whether a record is left to decide, or an envelope on its way to the readers."""
-        return (
-            self.extent is not None and self.progress.next_offset < self.extent.end
-        ) or self.on_its_way
+        return self.lag > 0 or self.on_its_way
 
     @property
     def on_its_way(self) -> bool:

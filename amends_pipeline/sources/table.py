@@ -106,16 +106,18 @@ class TableSource:
             landing_id = None
             if landing is not None:
                 landing_id = begin_landing(transaction, landing._replace(source=self.source))
-            batch: list[SourceRecord] | None = first
-            while batch is not None:
-                for partition, raw_key, value in batch:
-                    writers[partition].add(raw_key, value)
-                batch, second = second, next(batches, None) if second is not None else None
-            count = sum(writer.finish() for writer in writers.values())
-            if landing_id is not None:
-                end_landing(transaction, landing_id, count)
-            ends = transaction.execute(SELECT_ENDS, (self.source,)).fetchall()
-        return [end for (end,) in ends]
+            with transaction.connection.pipeline():
+                batch: list[SourceRecord] | None = first
+                while batch is not None:
+                    for partition, raw_key, value in batch:
+                        writers[partition].add(raw_key, value)
+                    batch, second = second, next(batches, None) if second is not None else None
+                count = sum(writer.finish() for writer in writers.values())
+                if landing_id is not None:
+                    end_landing(transaction, landing_id, count)
+                ends = transaction.execute(SELECT_ENDS, (self.source,))
+                transaction.commit()
+        return [end for (end,) in ends.fetchall()]
 
     def _checked(self, records: Iterable[SourceRecord], partitions: int) -> Iterator[SourceRecord]:
         for record in records:

@@ -151,11 +151,14 @@ class EvidenceWrites:
         authorities: dict[Identity, Authority] = {}
         for decision in decisions:
             authorities |= decision.authorities
-        self._new: list[tuple[Identity, Authority]] = []
-        self._changed: list[tuple[Identity, Authority]] = []
-        for identity, authority in authorities.items():
-            there = authority.offset < start or identity in known
-            (self._changed if there else self._new).append((identity, authority))
+        self._changed = {
+            identity: authority
+            for identity, authority in authorities.items()
+            if authority.offset < start or identity in known
+        }
+        for identity in self._changed:
+            del authorities[identity]
+        self._new = authorities
 
     @property
     def many(self) -> bool:
@@ -182,20 +185,20 @@ class EvidenceWrites:
 
 
 def _authority_columns(
-    unit_id: int, authorities: Sequence[tuple[Identity, Authority]]
+    unit_id: int, authorities: Mapping[Identity, Authority]
 ) -> list[Sequence[Any]]:
-    txn_ids = [txn_id for (_, txn_id), _ in authorities]
-    candidates = [authority.candidate for _, authority in authorities]
+    txn_ids = [txn_id for _, txn_id in authorities]
+    candidates = [authority.candidate for authority in authorities.values()]
     return [
         [candidate.revision for candidate in candidates],
-        [authority.offset for _, authority in authorities],
+        [authority.offset for authority in authorities.values()],
         [candidate.qty for candidate in candidates],
         [candidate.nanosecond for candidate in candidates],
         [unit_id] * len(authorities),
-        [key for (key, _), _ in authorities],
+        [key for key, _ in authorities],
         [candidate.day for candidate in candidates],
         [_KIND_NUMBERS[candidate.kind] for candidate in candidates],
-        [authority.conflicted for _, authority in authorities],
+        [authority.conflicted for authority in authorities.values()],
         [indexed(txn_id) for txn_id in txn_ids],
         [txn_id if len(txn_id) > LONGEST_INDEXED else None for txn_id in txn_ids],
     ]

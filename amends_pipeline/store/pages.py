@@ -32,7 +32,10 @@ _FORMAT: Final = 1
 _CONSTANT: Final = 0x80
 _WIDEST: Final = 0x7F
 _CODES: Final = {1: "b", 2: "h", 4: "i", 8: "q"}
-_BOUNDS: Final = [(width, 1 << 8 * width - 1) for width in _CODES]
+_MARKS: Final = {width: bytes((width,)) for width in _CODES}
+_MOST_BITS: Final = 64
+_WIDTHS: Final = [next(w for w in _CODES if bits <= 8 * w) for bits in range(_MOST_BITS + 1)]
+"""Bytes by bits, the sign's included."""
 
 
 def page_of(day: int) -> int:
@@ -51,10 +54,10 @@ def first_day(page: int) -> int:
 def encode(page: int, before: int, rows: Rows) -> bytes:
     """Pack the rows of one page, which is entered with the published balance `before`."""
     base = first_day(page)
-    columns: list[Sequence[int]] = [[day - base for day in rows.days], *rows[1:]]
-    return b"".join(
-        [bytes((_FORMAT, len(rows.days))), _packed_number(before), *map(_packed_column, columns)]
-    )
+    offsets = [day - base for day in rows.days]
+    columns: list[Sequence[int]] = [offsets, *rows[1:]]
+    head = bytes((_FORMAT, len(offsets))) + _packed_number(before)
+    return head + b"".join(map(_packed_column, columns))
 
 
 def decode(page: int, body: bytes) -> tuple[int, Rows]:
@@ -84,10 +87,10 @@ def decode(page: int, body: bytes) -> tuple[int, Rows]:
 
 def _width(low: int, high: int) -> int:
     """Bytes that numbers from `low` to `high` need: 1, 2, 4, 8, or as many as it takes."""
-    for width, bound in _BOUNDS:
-        if -bound <= low and high < bound:
-            return width
-    width = max(low.bit_length(), high.bit_length()) // 8 + 1
+    bits = ((~low if low < 0 else low) | (~high if high < 0 else high)).bit_length() + 1
+    if bits <= _MOST_BITS:
+        return _WIDTHS[bits]
+    width = (bits + 7) // 8
     if width > _WIDEST:
         expected = f"numbers of at most {_WIDEST} bytes"
         raise DatabaseUnavailable("stored state", expected=expected, found=f"one of {width}")
@@ -101,7 +104,7 @@ def _struct(count: int, width: int) -> Struct:
 
 def _packed_number(value: int) -> bytes:
     width = _width(value, value)
-    return bytes((width,)) + value.to_bytes(width, "little", signed=True)
+    return bytes((width,)) + int(value).to_bytes(width, "little", signed=True)
 
 
 def _number(body: bytes, at: int) -> tuple[int, int]:
@@ -110,15 +113,15 @@ def _number(body: bytes, at: int) -> tuple[int, int]:
 
 
 def _packed_column(column: Sequence[int]) -> bytes:
-    low, high = min(column), max(column)
-    width = _width(low, high)
-    if low == high:
-        return bytes((width | _CONSTANT,)) + int(low).to_bytes(width, "little", signed=True)
+    count, first = len(column), column[0]
+    if column.count(first) == count:
+        packed = _packed_number(first)
+        return bytes((packed[0] | _CONSTANT,)) + packed[1:]
+    width = _width(min(column), max(column))
     if width in _CODES:
-        return bytes((width,)) + _struct(len(column), width).pack(*column)
-    return bytes((width,)) + b"".join(
-        value.to_bytes(width, "little", signed=True) for value in column
-    )
+        return _MARKS[width] + _struct(count, width).pack(*column)
+    wide = (value.to_bytes(width, "little", signed=True) for value in column)
+    return bytes((width, *b"".join(wide)))
 
 
 def _column(body: bytes, at: int, count: int) -> tuple[list[int], int]:

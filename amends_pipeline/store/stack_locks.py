@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import suppress
 from typing import Final, Self
 
 import psycopg
@@ -25,6 +26,7 @@ Connection = psycopg.Connection[TupleRow]
 OF_THE_DATABASE: Final = "amends stack"
 OF_AN_ID: Final = "amends stack {}"
 TRY_LOCK: Final = "SELECT pg_try_advisory_lock(hashtextextended(%s, 0))"
+UNLOCK_ALL: Final = "SELECT pg_advisory_unlock_all()"
 IS_FREE: Final = "SELECT pg_try_advisory_xact_lock(hashtextextended(%s, 0))"
 HOLDER: Final = """
 SELECT a.application_name, to_char(a.backend_start AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS')
@@ -41,6 +43,9 @@ NOTICE_THE_DEAD: Final = (
 )
 CONNECT_SECONDS: Final = 10
 BEAT_SECONDS: Final = 1.0
+POLL_SECONDS: Final = 0.1
+LEAVING_SECONDS: Final = 2.0
+"""For so long the server may not have seen that a killed stack is gone."""
 RETAKE_SECONDS: Final = 60.0
 """For so long a server may take our own former session for alive."""
 
@@ -61,10 +66,16 @@ class StackLocks:
 
     def __enter__(self) -> Self:
         """Take the locks. Raises Held, DatabaseUnavailable."""
-        try:
-            self._connection = self._taken()
-        except psycopg.Error as error:
-            raise self._server.unavailable(error) from None
+        until = time.monotonic() + LEAVING_SECONDS
+        while self._connection is None:
+            try:
+                self._connection = self._taken()
+            except psycopg.Error as error:
+                raise self._server.unavailable(error) from None
+            except Held:
+                if time.monotonic() > until:
+                    raise
+                time.sleep(POLL_SECONDS)
         self._keeper.start()
         return self
 
@@ -73,6 +84,8 @@ class StackLocks:
         self._released.set()
         self._keeper.join(timeout=BEAT_SECONDS)
         if self._connection is not None:
+            with suppress(psycopg.Error):  # its end does the same, as soon as the server sees it
+                self._connection.execute(UNLOCK_ALL)
             self._connection.close()
 
     def lives(self, stack: str) -> bool:

@@ -15,9 +15,10 @@ import psycopg
 import pytest
 
 from amends_pipeline.assembly import open_ledger
-from amends_pipeline.defs.catalog import SOURCE_LOG
+from amends_pipeline.defs.catalog import MATERIALIZED_VIEW, SOURCE_LOG
+from amends_pipeline.defs.inventory.administration import provision_namespace, remove_namespace
 from amends_pipeline.defs.inventory.assets import relay, view, worker
-from amends_pipeline.defs.inventory.checks import view_equals_oracle
+from amends_pipeline.defs.inventory.checks import verification
 from amends_pipeline.defs.jobs import REFOLD, VERIFY
 from amends_pipeline.defs.partitions import register
 from amends_pipeline.defs.resources import resource_over
@@ -30,6 +31,9 @@ from amends_pipeline_tests.contracts.ledgers import MemoryLedger, TableLedger
 from amends_pipeline_tests.tables import configuration, history
 
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+EXECUTE_ALL = dg.define_asset_job(
+    "execute_all", selection=dg.AssetSelection.checks_for_assets(MATERIALIZED_VIEW.key)
+)
 SEED = Path(__file__).parents[2] / "fixtures/inventory/seed"
 
 
@@ -79,6 +83,16 @@ class Run:
         }
 
 
+@dataclass(frozen=True)
+class Verified(Run):
+    """What became of a run of the job `verify`, which reports to the checks itself."""
+
+    evaluations: dict[str, dg.AssetCheckEvaluation]
+
+    def check(self, name: str = "view_equals_oracle") -> dg.AssetCheckEvaluation:
+        return self.evaluations[name]
+
+
 def rows(value: dg.TableMetadataValue) -> list[tuple]:
     """The cells of a table, row by row."""
     return [tuple(record.data.values()) for record in value.records]
@@ -95,8 +109,8 @@ class Office:
     def definitions(self) -> dg.Definitions:
         return dg.Definitions(
             assets=[SOURCE_LOG, worker, relay, view],
-            asset_checks=[view_equals_oracle],
-            jobs=[REFOLD, VERIFY],
+            asset_checks=[verification],
+            jobs=[REFOLD, VERIFY, provision_namespace, remove_namespace, EXECUTE_ALL],
             resources={"ledger": resource_over(self.ledger)},
             executor=dg.in_process_executor,
         )
@@ -117,25 +131,52 @@ class Office:
 
     def refold(self, unit: str = "main|p0", **config) -> Run:
         """Run the job `refold` for a unit; `config` is the worker's."""
+        return self._worked(self.definitions.resolve_job_def("refold"), unit, config)
+
+    def backfill(self, unit: str = "main|p0", **config) -> Run:
+        """Materialize a unit with all checks, as a backfill does."""
+        return self._worked(self.definitions.resolve_implicit_global_asset_job_def(), unit, config)
+
+    def _worked(self, job: dg.JobDefinition, unit: str, config: dict[str, Any]) -> Run:
         config = {name: value for name, value in config.items() if value is not None}
-        job = self.definitions.resolve_job_def("refold")
+        return self.executed(job, {"worker": {"config": config}}, partition_key=unit)
+
+    def verify(self, unit: str | None = "main|p0", **tags: str) -> Verified:
+        """Run the job `verify`, for a unit or for none."""
+        job = self.definitions.resolve_job_def("verify")
+        run = self.executed(job, {}, partition_key=unit, tags=tags)
+        return Verified(run.result, self.reported(unit))
+
+    def execute_all(self) -> Run:
+        """Run both checks of the view without a partition, as a button of the UI does."""
+        return self.executed(self.definitions.resolve_job_def("execute_all"), {})
+
+    def administer(self, job: str, **config: Any) -> Run:
+        """Run one of the jobs that make and remove namespaces."""
+        definition = self.definitions.resolve_job_def(job)
+        [op] = definition.graph.node_dict
+        return self.executed(definition, {op: {"config": config}})
+
+    def executed(self, job: dg.JobDefinition, ops: dict[str, Any], **arguments: Any) -> Run:
         result = job.execute_in_process(
-            partition_key=unit,
             instance=self.instance,
-            run_config={"ops": {"worker": {"config": config}}, **QUIET},
+            run_config={"ops": ops, **QUIET},
             raise_on_error=False,
+            **arguments,
         )
         return Run(result)
 
-    def verify(self, unit: str | None = "main|p0") -> Run:
-        """Run the job `verify`, for a unit or for none."""
-        tags = {} if unit is None else {"dagster/partition": unit}
-        job = self.definitions.resolve_job_def("verify")
-        return Run(
-            job.execute_in_process(
-                instance=self.instance, tags=tags, run_config=QUIET, raise_on_error=False
+    def reported(self, unit: str | None) -> dict[str, dg.AssetCheckEvaluation]:
+        """The last evaluation of each check, as the UI shows it."""
+        shown = {}
+        for name, partition in (("view_equals_oracle", unit), ("every_unit_is_verified", None)):
+            records = self.instance.event_log_storage.get_asset_check_execution_history(
+                check_key=dg.AssetCheckKey(MATERIALIZED_VIEW.key, name), limit=100
             )
-        )
+            own = [each for each in records if each.partition == partition]
+            if own and own[0].evaluation:
+                shown[name] = own[0].evaluation
+        return shown
 
     # What goes wrong in a store
 

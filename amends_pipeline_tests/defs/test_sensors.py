@@ -1,4 +1,4 @@
-"""Sensors as functions: a ledger, a Dagster instance and a folder are set up, one tick is looked at."""
+"""Sensors as functions: a ledger, a Dagster instance and a folder are set up; one tick is seen."""
 
 from __future__ import annotations
 
@@ -10,18 +10,28 @@ from dataclasses import dataclass
 
 import dagster as dg
 import pytest
+from dagster._core.remote_origin import (
+    RegisteredCodeLocationOrigin,
+    RemoteJobOrigin,
+    RemoteRepositoryOrigin,
+)
 
 from amends_pipeline.definitions import defs
 from amends_pipeline.defs.inventory import sensors
 from amends_pipeline.defs.inventory.runs import ATTEMPT_TAG, PLACE_TAG
 from amends_pipeline.defs.resources import LedgerResource, resource_over
 from amends_pipeline.flows.drain import Options, drain_unit, ingest_unit
+from amends_pipeline.flows.judge import judge_unit
 from amends_pipeline.kernel.errors import DatabaseUnavailable
-from amends_pipeline.ports import Role, Unit, Verdict
+from amends_pipeline.ports import Role, Unit
 from amends_pipeline_tests.defs.conftest import Office, on_both
 from amends_pipeline_tests.tables import configuration, history
 
 MAIN = Unit("main", 0)
+ORIGIN = RemoteJobOrigin(
+    RemoteRepositoryOrigin(RegisteredCodeLocationOrigin("amends"), "repository"), "refold"
+)
+"""Dagster queues no run without one."""
 A = "A r1 NEW day 1 -50"
 B = "B r1 NEW day 2 -20"
 
@@ -37,7 +47,6 @@ class Tower(Office):
         context = dg.build_sensor_context(
             instance=self.instance,
             cursor=self.cursor,
-            definitions=defs,
             resources={"ledger": resource or resource_over(self.ledger)},
         )
         result = sensor(context)
@@ -71,6 +80,7 @@ class Tower(Office):
                 self.definitions.resolve_job_def("refold"),
                 tags=tags,
                 status=status or dg.DagsterRunStatus.STARTED,
+                remote_job_origin=ORIGIN,
             )
             if error is not None:
                 self.instance.report_run_failed(run, error)
@@ -151,7 +161,10 @@ def test_a_unit_with_an_unfinished_run_gets_no_other(main, status):
 def test_a_run_that_somebody_else_started_counts_too(main):
     job = main.definitions.resolve_job_def("refold")
     main.instance.create_run_for_job(
-        job, tags={"dagster/partition": "main|p0"}, status=dg.DagsterRunStatus.QUEUED
+        job,
+        tags={"dagster/partition": "main|p0"},
+        status=dg.DagsterRunStatus.QUEUED,
+        remote_job_origin=ORIGIN,
     )
     assert "is not finished" in main.reason()
 
@@ -179,17 +192,16 @@ def test_a_correction_that_comes_during_a_run_gets_a_run_of_its_own(main):
 
 
 def test_a_failed_run_is_tried_again_after_5_10_20_seconds_and_keeps_its_error(main):
-    waits = [5, 10, 20, 40, 80, 160, 300, 300]
-    for attempt, wait in enumerate(waits):
-        main.launch(error="no luck")
-        ended = main.now
-        for early in (0, wait - 3):
+    for attempt, wait in enumerate([5, 10, 20, 40, 80, 160, 300, 300]):
+        [run_id] = main.launch(error="no luck")
+        ended = int(main.instance.get_run_record_by_id(run_id).end_time)
+        tries = "1 attempt" if attempt == 0 else f"{attempt + 1} attempts"
+        for early in (0, wait - 1):
             main.now = ended + early
-            reason = main.reason()
-            tries = "1 attempt" if attempt == 0 else f"{attempt + 1} attempts"
-            assert reason.startswith(f"main|p0: {tries} from 0, the last one ended with: no luck")
-        # A run ends a little after the test looked at its clock.
-        main.now = ended + wait + 2
+            told = f"main|p0: {tries} from 0, the last one ended with: no luck; tried again at "
+            assert main.reason().startswith(told)
+            assert main.reason().endswith(f"Z, in {wait - early} s.")
+        main.now = ended + wait
         assert main.asked() == [f"main|p0@0->1#{attempt + 1}"]
 
 
@@ -268,7 +280,13 @@ def test_what_is_stuck_is_in_the_cursor_while_others_get_their_runs(tower):
 
 
 def test_nothing_that_was_launched_depends_on_the_cursor(main):
-    for cursor in (None, "", "nonsense", '{"source_ends": 7}', '{"source_ends": {"x": {"p0": []}}}'):
+    for cursor in (
+        None,
+        "",
+        "nonsense",
+        '{"source_ends": 7}',
+        '{"source_ends": {"x": {"p0": []}}}',
+    ):
         main.cursor = cursor
         assert main.asked() == ["main|p0@0->1#0"]
 
@@ -393,4 +411,224 @@ def test_all_sensors_run_by_themselves_and_at_an_interval_that_the_daemon_keeps(
         assert sensor.description
 
 
-assert (os, history, Verdict)
+# --- verdicts
+
+
+@pytest.fixture
+def judged(main):
+    """A tower whose unit was drained and verified, just now."""
+    main.drain()
+    judge_unit(main.ledger, MAIN, "a test")
+    return main
+
+
+def test_a_unit_that_was_never_verified_gets_a_verification_when_it_has_caught_up(main):
+    assert main.reason(sensors.stale_verdicts) == "main|p0: not caught up with its source."
+    main.drain()
+    [request] = main.tick(sensors.stale_verdicts).run_requests
+    assert request.run_key == "main|p0@1/3 verified#0"
+    assert request.partition_key == "main|p0"
+    assert request.tags == {PLACE_TAG: "main|p0@1/3", ATTEMPT_TAG: "0"}
+
+
+@on_both
+def test_a_verdict_stands_until_the_boundary_has_moved_and_the_interval_is_over(judged):
+    assert judged.reason(sensors.stale_verdicts) == (
+        "The verdict of every unit is about where it stands."
+    )
+    judged.append(B)
+    judged.drain()
+    reason = judged.reason(sensors.stale_verdicts)
+    assert reason.startswith("main|p0: to be verified in ")
+    judged.now += 61
+    assert judged.asked(sensors.stale_verdicts) == ["main|p0@2/4 verified#0"]
+
+
+def test_the_interval_is_that_of_the_environment(judged, monkeypatch):
+    judged.append(B)
+    judged.drain()
+    monkeypatch.setenv("AMENDS_VERIFY_INTERVAL_SECONDS", "0")
+    assert judged.asked(sensors.stale_verdicts) == ["main|p0@2/4 verified#0"]
+    monkeypatch.setenv("AMENDS_VERIFY_INTERVAL_SECONDS", "1 min")
+    assert judged.reason(sensors.stale_verdicts) == (
+        "AMENDS_VERIFY_INTERVAL_SECONDS: expected a whole number of seconds, at most nine digits,"
+        ' found "1 min"'
+    )
+
+
+def test_a_unit_that_is_at_work_is_not_verified(main):
+    main.drain()
+    main.append(B)
+    [run_id] = main.launch()
+    main.drain()
+    reason = main.reason(sensors.stale_verdicts)
+    assert reason == f"main|p0: run {run_id[:8]} (STARTED) is not finished."
+
+
+def test_a_rebuild_is_verified_when_it_is_backfilled(main):
+    main.provision(configuration(namespace="rebuild"))
+    main.ledger.operations.follow("rebuild", follows=False)
+    main.drain()
+    assert main.asked(sensors.stale_verdicts) == ["main|p0@1/3 verified#0"]
+    main.drain(Unit("rebuild", 0))
+    main.append(B)
+    main.drain()
+    assert main.asked(sensors.stale_verdicts) == [
+        "main|p0@2/4 verified#0",
+        "rebuild|p0@1/3 verified#0",
+    ]
+
+
+@on_both
+def test_the_run_that_is_asked_for_keeps_the_verdict_and_no_other_is_asked_for(main):
+    main.drain()
+    [request] = main.tick(sensors.stale_verdicts).run_requests
+    result = defs.resolve_job_def("verify").execute_in_process(
+        partition_key=request.partition_key,
+        instance=main.instance,
+        tags={**request.tags, "dagster/sensor_name": "stale_verdicts"},
+        resources={"ledger": resource_over(main.ledger)},
+        run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
+    )
+    assert result.success
+    assert main.ledger.operations.verdict(MAIN).status == "PASS"
+    assert main.asked(sensors.stale_verdicts) == []
+
+
+def test_exclusions_that_a_person_accepts_make_the_unit_be_verified_again(main):
+    main.append("malformed")
+    main.drain()
+    judge_unit(main.ledger, MAIN, "a test")
+    assert main.asked(sensors.stale_verdicts) == []
+    main.ledger.operations.store_manifest(
+        "main",
+        '{"rejections": [{"partition": 0, "offset": 1, "code": "MALFORMED"}], "conflicts": []}',
+    )
+    assert main.asked(sensors.stale_verdicts) == ["main|p0@2/3 verified#0"]
+
+
+# --- landing folders
+
+
+@pytest.fixture
+def harbour(main, tmp_path, monkeypatch):
+    """A tower with a landing folder; its clock is three seconds ahead, so files have settled."""
+    monkeypatch.setenv("AMENDS_HOME", str(tmp_path))
+    monkeypatch.setattr(sensors, "_now_nanoseconds", lambda: time.time_ns() + 3 * 10**9)
+    main.folder = tmp_path / "landing" / "depot-feed-1"
+    main.folder.mkdir(parents=True)
+    return main
+
+
+def land(tower, request):
+    """Run what the sensor asked for."""
+    return defs.resolve_job_def("land_files").execute_in_process(
+        instance=tower.instance,
+        tags=request.tags,
+        resources={"ledger": resource_over(tower.ledger)},
+        run_config=request.run_config
+        | {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
+        raise_on_error=False,
+    )
+
+
+def test_without_a_landing_folder_nothing_lands(main, tmp_path, monkeypatch):
+    monkeypatch.setenv("AMENDS_HOME", str(tmp_path))
+    assert main.reason(sensors.landed_files) == (
+        f'No source has a folder in "{tmp_path / "landing"}".'
+    )
+
+
+def test_an_empty_folder_waits(harbour):
+    assert harbour.reason(sensors.landed_files) == "No file waits in a landing folder."
+
+
+def test_a_file_is_told_to_wait_until_it_has_settled(harbour, monkeypatch):
+    (harbour.folder / "a.jsonl").write_text("odd")
+    monkeypatch.setattr(sensors, "_now_nanoseconds", time.time_ns)
+    assert harbour.reason(sensors.landed_files) == 'depot-feed-1: "a.jsonl" changed just now.'
+
+
+def test_a_folder_of_an_unknown_source_is_told(harbour):
+    other = harbour.folder.parent / "nobody's"
+    other.mkdir()
+    (other / "a.jsonl").write_text("odd")
+    assert harbour.reason(sensors.landed_files) == (
+        "nobody's: no namespace has a source of that name; nothing is taken from the folder."
+    )
+
+
+def test_a_folder_that_cannot_be_listed_is_told(harbour, monkeypatch):
+    def scandir(path):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    assert harbour.reason(sensors.landed_files).endswith(
+        'landing": expected a folder to list, found Permission denied'
+    )
+
+
+@on_both
+def test_the_run_that_is_asked_for_empties_the_folder(harbour):
+    line = history(B)[0].value
+    (harbour.folder / "a.jsonl").write_bytes(line)
+    (harbour.folder / "b.jsonl").write_bytes(line)
+    (harbour.folder / "c.csv").write_text("no header")
+    age(harbour.folder)
+    [request] = harbour.tick(sensors.landed_files).run_requests
+    assert request.tags["amends/landing"] == "depot-feed-1"
+    result = land(harbour, request)
+    assert result.success
+    [observation] = [each for each in result.all_events if each.is_asset_observation]
+    metadata = observation.asset_observation_data.asset_observation.metadata
+    told = {name: each.value for name, each in metadata.items() if name != "files"}
+    assert told == {
+        "source": "depot-feed-1",
+        "appended_files": 1,
+        "appended_records": 1,
+        "set_aside_files": 1,
+    }
+    assert [tuple(row.data.values())[:3] for row in metadata["files"].records] == [
+        ("a.jsonl", "appended", "1"),
+        ("b.jsonl", "appended before", "0"),
+        ("c.csv", "set aside", "0"),
+    ]
+    assert harbour.ledger.source("depot-feed-1").extents()[0].end == 2
+    assert harbour.asked(sensors.landed_files) == []
+    assert harbour.asked() == ["main|p0@0->2#0"]
+
+
+def age(folder):
+    """Wait until the files of a folder have settled: a run has the system's own clock."""
+    while any(
+        time.time_ns() - each.stat().st_ctime_ns < 2_100_000_000 for each in folder.iterdir()
+    ):
+        time.sleep(0.1)
+
+
+def test_one_run_at_a_time_empties_a_folder(harbour):
+    (harbour.folder / "a.jsonl").write_text("odd")
+    [run_id] = harbour.launch(sensors.landed_files)
+    assert harbour.reason(sensors.landed_files) == (
+        f"depot-feed-1: run {run_id[:8]} (STARTED) is not finished."
+    )
+
+
+def test_files_that_a_run_did_not_take_wait_longer_and_longer_and_new_ones_do_not(harbour):
+    (harbour.folder / "a.jsonl").write_text("odd")
+    first = harbour.asked(sensors.landed_files)
+    harbour.launch(sensors.landed_files, error="no luck")
+    assert "1 attempt from " in harbour.reason(sensors.landed_files)
+    (harbour.folder / "b.jsonl").write_text("odd")
+    [second] = harbour.asked(sensors.landed_files)
+    assert second.endswith("#0")
+    assert [second] != first
+
+
+def test_a_run_for_a_source_without_a_namespace_fails_clearly(harbour):
+    config = {"ops": {"land": {"config": {"source": "elsewhere"}}}}
+    result = land(harbour, dg.RunRequest("x", run_config=config))
+    failure = result.failure_data_for_node("land").user_failure_data
+    assert failure.description == (
+        'landing folder "elsewhere": expected the name of a namespace\'s source, found "elsewhere"'
+    )

@@ -37,13 +37,14 @@ def unit(
     start: int = 0,
     pending: int = 0,
     unapplied: int = 0,
+    stop: str | None = None,
     name: str = "main",
     partition: int = 0,
     **members: Any,
 ) -> UnitStanding:
     """A unit at a source offset; its outbox and its log hold 10 envelopes of each record."""
     output_end = 10 * at - pending
-    progress = Progress(at, 10 * at, output_end, output_end - unapplied, None, EPOCHS)
+    progress = Progress(at, 10 * at, output_end, output_end - unapplied, stop, EPOCHS)
     parts: dict[str, Any] = {
         "unit": Unit(name, partition),
         "source": "feed",
@@ -316,23 +317,67 @@ TO_VERIFY = {
         Situation(unit(5, 5, follows=False)),
         "main|p0@5/50 verified#0",
     ),
+    "rebuilt while more records came": (
+        Situation(unit(5, 9, follows=False)),
+        "main|p0@5/50 verified#0",
+    ),
+    "rebuilt over a source without records": (
+        Situation(unit(0, 0, follows=False)),
+        "main|p0@0/0 verified#0",
+    ),
+    "always behind, judged 600 s ago": (
+        Situation(unit(3, 5), verdict=verdict("PASS", 2, 20, 600)),
+        "main|p0@3/30 verified#0",
+    ),
+    "always behind, never judged": (Situation(unit(3, 5)), "main|p0@3/30 verified#0"),
+    "the view stopped since": (
+        Situation(unit(5, 5, unapplied=1, stop="a fault"), verdict=verdict("PASS", 4, 40, 60)),
+        "main|p0@5/50 verified#0",
+    ),
 }
 
 NOT_TO_VERIFY = {
-    "behind": (Situation(unit(3, 5)), "not caught up with its source", Concern.WAITING),
-    "envelopes on their way": (
-        Situation(unit(5, 5, pending=1)),
+    "never judged, and nothing processed yet": (
+        Situation(unit(0, 5)),
         "not caught up with its source",
         Concern.WAITING,
     ),
+    "behind, judged 599 s ago": (
+        Situation(unit(3, 5), verdict=verdict("PASS", 2, 20, 599)),
+        "not caught up with its source",
+        Concern.WAITING,
+    ),
+    "behind, and judged where it stands": (
+        Situation(unit(3, 5), verdict=verdict("PASS", 3, 30, 3_600)),
+        "PASS stands at source offset 3",
+        Concern.NONE,
+    ),
+    "envelopes on their way": (
+        Situation(unit(5, 5, pending=1)),
+        "what was decided has not reached the readers",
+        Concern.WAITING,
+    ),
+    "the view stopped, and this was told": (
+        Situation(unit(5, 5, unapplied=1, stop="a fault"), verdict=verdict("ERROR", 5, 50, 3_600)),
+        "ERROR stands at source offset 5",
+        Concern.NONE,
+    ),
+    "to be rebuilt by a backfill": (
+        Situation(unit(0, 5, follows=False)),
+        "waits for its backfill",
+        Concern.NONE,
+    ),
     "the source was made anew": (
         Situation(unit(5, 5, bound=False)),
-        "not caught up with its source",
+        (
+            'expected the log of source "feed" that the namespace was bound to,'
+            " found another one of that name"
+        ),
         Concern.WAITING,
     ),
     "no source log": (
         Situation(unit(5, None)),
-        "not caught up with its source",
+        'expected a log of source "feed", found none',
         Concern.WAITING,
     ),
     "running": (

@@ -190,10 +190,11 @@ def test_days_are_labelled_as_far_as_there_is_room(days, labelled):
         ("A\u202eB\n", "\x1b[31m", "A\\u202eB\\n at \\x1b[31m"),
         ("&lt;", "]]>", "&lt; at ]]>"),
         ("\ud800\x00\uffff", "c", "\\ud800\\x00\\uffff at c"),
-        ("W" * 80, "l", "WWWWWWWWWWWWWWWWWWWW… at l"),
-        ("a", "i" * 300, f"a at {'i' * 67}…"),
-        ("漢" * 40, "b", f"{'漢' * 20}… at b"),
-        ("\x00" * 300, "b", "\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\… at b"),
+        ("W" * 80, "l", f"{'W' * 40}… at l"),
+        ("a", "i" * 300, f"a at {'i' * 135}…"),
+        ("漢" * 50, "b", f"{'漢' * 40}… at b"),
+        ("W" * 80, "M" * 80, f"{'W' * 20}… at {'M' * 20}…"),
+        ("\x00" * 300, "b", "\\x00" * 18 + "\\x… at b"),
     ],
 )
 def test_hostile_and_long_names_are_shown_harmless_and_cut(item, location, title):

@@ -99,9 +99,7 @@ def judge_outbox(store: LedgerStore, unit: Unit, missing: str | None) -> dg.Asse
 @dg.multi_asset_check(
     name="verification", specs=[VIEW_EQUALS_ORACLE, EVERY_UNIT_IS_VERIFIED], can_subset=True
 )
-def verification(
-    context: dg.AssetCheckExecutionContext, ledger: LedgerResource
-) -> Iterator[Any]:
+def verification(context: dg.AssetCheckExecutionContext, ledger: LedgerResource) -> Iterator[Any]:
     """Judge the run's unit, and then roll up: in one step, so that the second sees the first.
 
     Whatever happens becomes a verdict: a check that raises shows nothing.
@@ -111,15 +109,22 @@ def verification(
         if context.has_partition_key:
             boundary = boundary_of(context.instance, context.run, context.partition_key)
             moment = Moment(context.run, context.log, context.partition_key, boundary)
-            yield _of(VIEW_EQUALS_ORACLE, verdict_on(moment, ledger))
-        else:
-            # "Execute all" in the UI starts a run without a partition, and Dagster then looks for
-            # the partition that a result is about, in vain. The event itself asks for none.
-            yield dg.Output(None, VIEW_EQUALS_ORACLE.get_python_identifier())
-            yield evaluation(of_run(context.run, without_unit()), VIEW_EQUALS_ORACLE)
+            result = verdict_on(moment, ledger)
+        else:  # as "Execute all" in the UI starts it
+            result = of_run(context.run, without_unit())
+        yield from _told(context, VIEW_EQUALS_ORACLE, result)
     if EVERY_UNIT_IS_VERIFIED.key in selected:
-        yield _of(EVERY_UNIT_IS_VERIFIED, roll_up(ledger, context.run, context.log))
+        result = roll_up(ledger, context.run, context.log)
+        yield from _told(context, EVERY_UNIT_IS_VERIFIED, result)
 
 
-def _of(spec: dg.AssetCheckSpec, result: dg.AssetCheckResult) -> dg.AssetCheckResult:
-    return result._replace(check_name=spec.name, asset_key=spec.asset_key)
+def _told(
+    context: dg.AssetCheckExecutionContext, spec: dg.AssetCheckSpec, result: dg.AssetCheckResult
+) -> Iterator[Any]:
+    if context.has_partition_key:
+        yield result._replace(check_name=spec.name, asset_key=spec.asset_key)
+        return
+    # In a run without a partition Dagster looks for the partition that a result is about, in vain.
+    # The event itself asks for none.
+    yield dg.Output(None, spec.get_python_identifier())
+    yield evaluation(result, spec)

@@ -30,6 +30,7 @@ from amends_pipeline.defs.partitions import (
     unit_of,
 )
 from amends_pipeline.defs.resources import LedgerResource
+from amends_pipeline.flows.accept import settled_verdicts
 from amends_pipeline.flows.automation import (
     VERIFY_INTERVAL_SECONDS,
     Concern,
@@ -76,7 +77,7 @@ Case = TypeVar("Case", Situation, Landing)
         " a failed one again after 5, 10, 20 s and so on, at most 5 min. Makes new namespaces"
         " partitions."
     ),
-    job=REFOLD,
+    job_name=REFOLD.name,
     minimum_interval_seconds=TICK_SECONDS,
     default_status=dg.DefaultSensorStatus.RUNNING,
 )
@@ -197,23 +198,23 @@ def _reported(cursor: str | None) -> Ends:
 @dg.sensor(
     name="stale_verdicts",
     description=(
-        "Asks, every 10 s, for a verification of each unit that has caught up with its source and"
-        f" whose verdict is about an earlier boundary and older than {VERIFY_INTERVAL_SECONDS} s,"
-        f" or {INTERVAL_VARIABLE}."
+        "Asks, every 10 s, for a verification of each unit that has caught up with its source, or"
+        " was backfilled, and whose verdict is about an earlier boundary and older than"
+        f" {VERIFY_INTERVAL_SECONDS} s, or {INTERVAL_VARIABLE}."
     ),
-    job=VERIFY,
+    job_name=VERIFY.name,
     minimum_interval_seconds=VERDICT_TICK_SECONDS,
     default_status=dg.DefaultSensorStatus.RUNNING,
 )
 def stale_verdicts(context: dg.SensorEvaluationContext, ledger: LedgerResource) -> Looked:
-    """Compare the boundaries of verdicts with where units stand."""
+    """Compare the boundaries of verdicts with where units stand. In between, a verdict stands."""
     return _clearly(context, partial(_look_at_verdicts, context, ledger))
 
 
 def _look_at_verdicts(context: dg.SensorEvaluationContext, ledger: LedgerResource) -> Looked:
     interval = _interval_seconds()
     with ledger.open() as opened:
-        verdicts = {each.unit: each for each in opened.operations.verdicts(reports=False)}
+        verdicts = settled_verdicts(opened)
         standings = opened.store.standing()
     situations = [Situation(each, verdict=verdicts.get(each.unit)) for each in standings]
     plan = partial(plan_verdicts, now=_now(), interval_seconds=interval)
@@ -221,10 +222,7 @@ def _look_at_verdicts(context: dg.SensorEvaluationContext, ledger: LedgerResourc
     return _result(
         context,
         decisions,
-        [
-            dg.RunRequest(each.run_key, tags={PARTITION_TAG: each.subject, **tags_of(each)})
-            for each in requests(decisions)
-        ],
+        [_run_of_unit(each) for each in requests(decisions)],
         "The verdict of every unit is about where it stands.",
     )
 
@@ -246,7 +244,7 @@ def _interval_seconds() -> int:
         "Looks, every 5 s, into the folder landing of AMENDS_HOME, which has a folder for each"
         " source, and asks for a run where a .jsonl or .csv file has not changed for 2 s."
     ),
-    job=land_files,
+    job_name=land_files.name,
     minimum_interval_seconds=TICK_SECONDS,
     default_status=dg.DefaultSensorStatus.RUNNING,
 )
@@ -257,7 +255,7 @@ def landed_files(context: dg.SensorEvaluationContext, ledger: LedgerResource) ->
 
 def _look_at_folders(context: dg.SensorEvaluationContext, ledger: LedgerResource) -> Looked:
     root = landing_root(ledger)
-    folders = look(root, time.time_ns())
+    folders = look(root, _now_nanoseconds())
     if not folders:
         return dg.SkipReason(f"No source has a folder in {shown(str(root))}.")
     with ledger.open() as opened:
@@ -331,3 +329,7 @@ def _result(
 
 def _now() -> int:
     return int(time.time())
+
+
+def _now_nanoseconds() -> int:
+    return time.time_ns()

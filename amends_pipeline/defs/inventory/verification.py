@@ -1,14 +1,19 @@
 """Verification in a run of Dagster: judge a unit, look at all of them, and never raise."""
 
+import logging
 import traceback
 from collections.abc import Callable
 from typing import NamedTuple
 
 import dagster as dg
+from dagster._core.definitions.asset_checks.asset_check_evaluation import (
+    AssetCheckEvaluationPlanned,
+)
+from dagster._core.events import DagsterEvent, DagsterEventType
 
 from amends_pipeline.defs.inventory.roll_up import not_rolled_up, rolled_up
 from amends_pipeline.defs.inventory.verdict import failed, not_of_this_namespace, reported
-from amends_pipeline.defs.partitions import lacking, unit_of
+from amends_pipeline.defs.partitions import UNITS, lacking, unit_of
 from amends_pipeline.defs.resources import LedgerResource
 from amends_pipeline.flows.judge import judge_unit, keep_failure
 from amends_pipeline.flows.rebuild import follow_when_verified
@@ -45,7 +50,7 @@ def verdict_on(moment: Moment, ledger: LedgerResource) -> dg.AssetCheckResult:
                 keep_failure(opened, unit, _told(error), _by(moment.run))
                 raise
             for namespace in follow_when_verified(opened):
-                moment.log.info(f"All units are verified: namespace {namespace} follows its source")
+                moment.log.info("every unit of %s is verified: it follows its source", namespace)
             return result
 
     return of_run(moment.run, _never_raising(judged, failed, moment.log))
@@ -94,9 +99,30 @@ def _by(run: dg.DagsterRun) -> str:
 
 
 def of_run(run: dg.DagsterRun, result: dg.AssetCheckResult) -> dg.AssetCheckResult:
-    """Add the run: a result of the job `verify` has no other link to it."""
+    """Add the run that judged."""
     link = dg.MetadataValue.dagster_run(run.run_id)
     return result._replace(metadata={**result.metadata, "judged_in": link})
+
+
+def announce(
+    context: dg.OpExecutionContext, spec: dg.AssetCheckSpec, partition: str | None = None
+) -> None:
+    """Say that this run, which is none of checks, is going to evaluate one.
+
+    Dagster does so itself for a job of checks, but such a job has no partitions that a person could
+    choose from. An evaluation without an announcement is taken once for each partition, and no run
+    is known of it.
+    """
+    subset = None if partition is None else UNITS.subset_with_partition_keys([partition])
+    planned = DagsterEvent(
+        event_type_value=DagsterEventType.ASSET_CHECK_EVALUATION_PLANNED.value,
+        job_name=context.job_name,
+        message=f"{context.job_name} intends to execute asset check {spec.name}",
+        event_specific_data=AssetCheckEvaluationPlanned(
+            asset_key=spec.asset_key, check_name=spec.name, partitions_subset=subset
+        ),
+    )
+    context.instance.report_dagster_event(planned, context.run_id, logging.DEBUG)
 
 
 def evaluation(

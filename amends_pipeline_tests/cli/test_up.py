@@ -1,0 +1,366 @@
+"""`amends up` as real processes: ready, told, stopped, killed, and what is left in each case."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import ExitStack, closing, contextmanager, suppress
+from http.client import HTTPConnection
+from pathlib import Path
+
+import pytest
+
+from amends_pipeline.assembly import open_ledger
+from amends_pipeline.cli.stack_demo import DEMO, STAGES
+from amends_pipeline.flows.append import Line, append
+from amends_pipeline.flows.provision import provision
+from amends_pipeline.inventory.config import parse_configuration
+from amends_pipeline.kernel.instants import day_text
+from amends_pipeline.ports import Role, Unit
+from amends_pipeline.store.server import connect_info
+from amends_pipeline.store.stack_locks import StackLocks
+from amends_pipeline_tests.conftest import make_home, remove_home
+from amends_pipeline_tests.store.embedded.programs import processes_of
+from amends_pipeline_tests.tables import configuration, history
+
+AMENDS = Path(sys.executable).with_name("amends")
+SECONDS = 180  # for what takes ten on a machine that has nothing else to do
+READY_MILLISECONDS = 30_000
+STOP_SECONDS = 10.0
+# A busy machine is no reason to fail: what the promise takes is measured in its own time.
+PATIENCE = float(os.environ.get("AMENDS_TEST_PATIENCE", "3"))
+UNIT = Unit("main", 0)
+
+LAUNCH = """
+mutation ($tags: [ExecutionTag!]!) {
+  launchRun(executionParams: {
+    selector: {
+      repositoryLocationName: "amends", repositoryName: "__repository__", jobName: "refold"
+    },
+    runConfigData: {}, executionMetadata: {tags: $tags}
+  }) { __typename ... on LaunchRunSuccess { run { runId } } ... on Error { message } }
+}
+"""
+RUNS = "{ runsOrError { ... on Runs { results { runId status jobName tags { key value } } } } }"
+FAILURE = """
+query ($run: ID!) {
+  logsForRun(runId: $run) {
+    ... on EventConnection { events { __typename ... on MessageEvent { message } } }
+  }
+}
+"""
+PARTITIONS = """
+{
+  assetNodes(assetKeys: [{path: ["materialized_view"]}]) {
+    partitionKeysByDimension { name partitionKeys }
+    assetPartitionStatuses {
+      ... on AssetPartitionsStatusCounts { __typename }
+      ... on MultiPartitionStatuses {
+        ranges { primaryDimStartKey secondaryDim {
+          ... on DefaultPartitionStatuses { materializedPartitions } } }
+      }
+    }
+  }
+}
+"""
+
+
+def environ_of(process):
+    with suppress(OSError):
+        return (Path("/proc") / process / "environ").read_bytes().split(b"\0")
+    return []
+
+
+def carrying(name, value):
+    """Every process whose environment says so, whoever its parent is; zombies have none."""
+    wanted = f"{name}={value}".encode()
+    numbers = (each.name for each in Path("/proc").iterdir() if each.name.isdigit())
+    return [int(number) for number in numbers if wanted in environ_of(number)]
+
+
+def left_of(home):
+    """Every process that was started for a home, the private server's included."""
+    return carrying("AMENDS_HOME", home) + processes_of(home)
+
+
+def comes_true(condition, seconds=SECONDS):
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        if condition():
+            return True
+        time.sleep(0.05)
+    return False
+
+
+class Up:
+    """One call of `amends up`, which is ready when this returns."""
+
+    def __init__(self, home, *options, under=()):
+        command = [*under, AMENDS, "up", "--port", "0", "--json", *options]
+        self.process = subprocess.Popen(
+            command,
+            env={**os.environ, "AMENDS_HOME": str(home)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        ready, _, _ = select.select([self.process.stdout], [], [], SECONDS)
+        line = self.process.stdout.readline() if ready else b""
+        if not line:
+            self.process.kill()
+            pytest.fail(self.process.stderr.read().decode())
+        self.told = json.loads(line)
+
+    def ask(self, query, **variables):
+        body = json.dumps({"query": query, "variables": variables})
+        answer = json.loads(self.request("POST", "/graphql", body))
+        assert "errors" not in answer, answer
+        return answer["data"]
+
+    def request(self, method, path, body=None):
+        address = self.told["url"].removeprefix("http://")
+        with closing(HTTPConnection(address, timeout=60)) as connection:
+            connection.request(method, path, body, {"Content-Type": "application/json"})
+            reply = connection.getresponse()
+            assert reply.status == 200
+            return reply.read()
+
+    def runs(self):
+        results = self.ask(RUNS)["runsOrError"]["results"]
+        return {
+            run["runId"]: run | {"tags": {tag["key"]: tag["value"] for tag in run["tags"]}}
+            for run in results
+        }
+
+    def launch(self, unit):
+        """Press the button for a unit."""
+        values = {"": str(unit), "/namespace": unit.namespace, "/source_partition": "p0"}
+        tags = [{"key": f"dagster/partition{key}", "value": values[key]} for key in values]
+        answer = self.ask(LAUNCH, tags=tags)["launchRun"]
+        assert answer["__typename"] == "LaunchRunSuccess", answer
+        return answer["run"]["runId"]
+
+    def in_progress(self, run_id):
+        return self.runs()[run_id]["status"] == "STARTED"
+
+    def members(self):
+        return carrying("AMENDS_STACK", self.told["stack"])
+
+    def end(self, number):
+        """Send a signal; return the exit status, what was said, and how long all of it took."""
+        began = time.monotonic()
+        self.process.send_signal(number)
+        _, err = self.process.communicate(timeout=SECONDS)
+        assert comes_true(lambda: not self.members())
+        return self.process.returncode, err.decode(), time.monotonic() - began
+
+
+@pytest.fixture(scope="module")
+def homes():
+    """Makes homes, and kills what a failing test leaves in them."""
+    made = []
+
+    def make():
+        made.append(make_home())
+        return made[-1]
+
+    yield make
+    for home in made:
+        for process in left_of(home):
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+        remove_home(home)
+
+
+@contextmanager
+def ledger_of(home):
+    """The ledger of a home, whose private server stays up for the block."""
+    with connect_info(home, {}) as server, open_ledger(server.ledger_url) as ledger:
+        yield ledger
+
+
+def refused(*options, home=None, **environment):
+    """Call `amends up` where it cannot start: status, what was said."""
+    environment = {**os.environ, **environment} | ({"AMENDS_HOME": str(home)} if home else {})
+    done = subprocess.run(
+        [AMENDS, "up", *options],
+        env=environment,
+        capture_output=True,
+        check=False,
+        timeout=SECONDS,
+    )
+    assert done.stdout == b""
+    return done.returncode, done.stderr.decode()
+
+
+# What it cannot do, said clearly
+
+
+def test_a_port_that_is_none_is_a_usage_error():
+    status, said = refused("--port", "65536")
+    assert status == 2
+    assert "65536" in said
+
+
+def test_a_busy_port_is_named_before_anything_is_started(postgres_server):
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        status, said = refused("--port", str(port))
+    assert status == 3
+    assert said == (
+        f"error: port {port} of 127.0.0.1: expected a port for the webserver; --port N names"
+        " another, found another program that listens on it\n"
+    )
+
+
+def test_a_second_stack_on_a_database_is_told_who_is_there(postgres_server):
+    with StackLocks(postgres_server, "a", "amends up, port 3000, process 7 on desk"):
+        status, said = refused("--port", "0")
+    assert status == 3
+    assert said.startswith(f"error: {postgres_server.where}: expected no other stack on it, found ")
+    assert '"amends up, port 3000, process 7 on desk", since ' in said
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [("nobody_made_this", 'database "nobody_made_this" does not exist'), (None, "refused")],
+)
+def test_a_database_that_cannot_be_had_is_named_without_its_password(postgres_server, name, told):
+    url = "postgresql://me:hunter2@127.0.0.1:1/mine"
+    if name is not None:
+        url = postgres_server.lease.url(name)
+    status, said = refused(AMENDS_POSTGRES_URL=url)
+    assert status == 3
+    assert said.startswith("error: AMENDS_POSTGRES_URL (")
+    assert told in said
+    assert "hunter2" not in said
+
+
+def test_a_home_that_cannot_be_written_is_an_error_of_ours(database_url, tmp_path):
+    (tmp_path / "file").touch()
+    home = tmp_path / "file" / "home"
+    status, said = refused("--port", "0", home=home, AMENDS_POSTGRES_URL=database_url)
+    assert status == 3
+    assert said.startswith(f"error: {home}: expected a folder that this user can write, found ")
+
+
+# The life of a stack
+
+
+def closes(ledger):
+    """What readers of the demo see: (item, day, close)."""
+    config = ledger.store.config(DEMO)
+    with ledger.store.snapshot(DEMO) as snapshot:
+        return [
+            (config.keys[row.key].stock_key.item, day_text(row.day), row.close)
+            for row in snapshot.visible()
+            if row.type == 3  # a balance
+        ]
+
+
+AFTER_CORRECTIONS = [
+    ("DEMO-BOLT", "2026-01-01", 280),
+    ("DEMO-BOLT", "2026-01-03", 220),
+    ("DEMO-BOLT", "2026-01-04", 150),
+    ("DEMO-PART", "2026-01-01", 70),
+    ("DEMO-PART", "2026-01-02", 50),
+]
+
+
+def shows_the_demo(up):
+    [node] = up.ask(PARTITIONS)["assetNodes"]
+    ranges = node["assetPartitionStatuses"].get("ranges", ())
+    return [
+        (each["primaryDimStartKey"], each["secondaryDim"]["materializedPartitions"])
+        for each in ranges
+    ] == [(DEMO, ["p0", "p1"])]
+
+
+def test_it_is_ready_with_something_to_show_and_goes_on_ctrl_c(homes):
+    home = homes()
+    up = Up(home)
+    assert up.told["ready_milliseconds"] < READY_MILLISECONDS * PATIENCE
+    assert set(up.told["links"]) == {"lineage", "partitions", "checks"}
+    for link in up.told["links"].values():
+        assert b"<html" in up.request("GET", link.removeprefix(up.told["url"]))
+    status, said = refused("--port", "0", home=home)
+    assert (status, f"port {up.told['url'].rsplit(':', 1)[1]}, process" in said) == (3, True)
+    with ledger_of(home) as ledger:
+        assert comes_true(lambda: closes(ledger) == AFTER_CORRECTIONS)
+        [source] = {info.source for info in ledger.store.namespaces()}
+        assert sum(extent.end for extent in ledger.source(source).extents()) == sum(
+            map(len, STAGES)
+        )
+    assert comes_true(lambda: shows_the_demo(up))
+    assert {run["tags"].get("amends/stack") for run in up.runs().values()} == {up.told["stack"]}
+    status, said, seconds = up.end(signal.SIGINT)
+    assert status == 0, said
+    assert [line for line in said.splitlines() if "ERROR" in line] == []
+    assert comes_true(lambda: not left_of(home), STOP_SECONDS * PATIENCE)
+    assert seconds < STOP_SECONDS * PATIENCE
+    assert sorted(path.name for path in (home / "logs").iterdir()) == [
+        "code-server.log",
+        "daemon.log",
+        "webserver.log",
+    ]
+
+
+def waiting_run(up, ledger, holding):
+    """Hold a unit, and have a run of it begin that waits."""
+    holding.enter_context(ledger.store.hold(UNIT, Role.WORKER, holder="a test"))
+    lines = [Line("table", 1, each.value) for each in history("A r1 NEW day 1 -50")]
+    append(ledger, UNIT.namespace, lines)
+    run_id = up.launch(UNIT)
+    assert comes_true(lambda: up.in_progress(run_id))
+    return run_id
+
+
+def test_whatever_is_killed_nothing_is_left_and_the_next_stack_goes_on(homes):
+    home = homes()
+    with ledger_of(home) as ledger, ExitStack() as holding:
+        provision(ledger, parse_configuration(configuration(source="feed")))
+        first = Up(home, "--no-demo")
+        run_id = waiting_run(first, ledger, holding)
+        # SIGKILL of the parent alone.
+        status, _, seconds = first.end(signal.SIGKILL)
+        assert status == -signal.SIGKILL
+        assert seconds < STOP_SECONDS * PATIENCE
+        second = Up(home, "--no-demo")
+        assert second.told["reaped"] == [run_id]
+        assert second.runs()[run_id]["status"] == "FAILURE"
+        events = second.ask(FAILURE, run=run_id)["logsForRun"]["events"]
+        assert any("Its stack was killed" in event.get("message", "") for event in events)
+        assert ledger.store.progress(UNIT).next_offset == 0
+        # SIGKILL of everything in mid-run: guard and servers too, the guard first.
+        again = second.launch(UNIT)
+        assert comes_true(lambda: second.in_progress(again))
+        guard = [
+            int(each.parent.name)
+            for each in Path("/proc").glob("[0-9]*/cmdline")
+            if second.told["stack"].encode() in _read(each)
+        ]
+        for process in [*guard, second.process.pid, *second.members()]:
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+        second.process.communicate()
+        assert comes_true(lambda: not second.members())
+    assert comes_true(lambda: not left_of(home))
+    third = Up(home, "--no-demo")
+    assert third.told["reaped"] == [again]
+    with ledger_of(home) as ledger:
+        assert comes_true(lambda: ledger.store.progress(UNIT).next_offset == 1)
+    status, _, seconds = third.end(signal.SIGTERM)
+    assert status == 0
+    assert comes_true(lambda: not left_of(home), STOP_SECONDS * PATIENCE)
+    assert seconds < STOP_SECONDS * PATIENCE
+
+
+def _read(path):
+    with suppress(OSError):
+        return path.read_bytes()
+    return b""
