@@ -143,7 +143,8 @@ def _plan_run(situation: Situation, now: int) -> Decision:
         return Skip(unit, f"held by {shown(standing.holder)}", Concern.WAITING)
     end = offset if standing.extent is None else standing.extent.end
     place = f"{unit}@{offset}"
-    return _tried(unit, place, f"{place}->{end}", situation.attempts, now)
+    request = _request(unit, place, f"{place}->{end}", situation.attempts)
+    return _tried(request, f"from source offset {offset}", situation.attempts, now)
 
 
 def _broken(standing: UnitStanding) -> str | None:
@@ -186,7 +187,8 @@ def _plan_verdict(situation: Situation, now: int, interval_seconds: int) -> Deci
     if standing.follows and standing.lag and not _overdue(situation, now, interval_seconds):
         return Skip(unit, "not caught up with its source", Concern.WAITING)
     place = f"{unit}@{next_offset}/{standing.output_end}"
-    return _tried(unit, place, f"{place} verified", situation.attempts, now)
+    request = _request(unit, place, f"{place} verified", situation.attempts)
+    return _tried(request, f"at source offset {next_offset}", situation.attempts, now)
 
 
 def _not_to_judge(standing: UnitStanding) -> tuple[str, Concern] | None:
@@ -236,27 +238,32 @@ def _plan_landing(landing: Landing, now: int) -> Decision:
     if not seen.whole:
         return Skip(subject, seen.waits, Concern.WAITING) if seen.waits else Skip(subject, "empty")
     place = f"{subject}@{seen.fingerprint}"
-    return _tried(subject, place, place, landing.attempts, now)
+    request = _request(subject, place, place, landing.attempts)
+    files = "1 file" if len(seen.whole) == 1 else f"{len(seen.whole)} files"
+    return _tried(request, f"to take {files}", landing.attempts, now)
 
 
 # --- what all three share
 
 
-def _tried(
-    subject: str, place: str, key: str, attempts: Attempts | None, now: int
-) -> Request | Skip:
+def _request(subject: str, place: str, key: str, attempts: Attempts | None) -> Request:
+    number = 0 if attempts is None else attempts.made
+    return Request(subject, place, number, f"{key}#{number}")
+
+
+def _tried(request: Request, what: str, attempts: Attempts | None, now: int) -> Decision:
     """Ask for the next attempt, unless the last one is too recent."""
     if attempts is None:
-        return Request(subject, place, 0, f"{key}#0")
+        return request
     again = attempts.ended_at + backoff_seconds(attempts.made)
-    if now < again:
-        tries = "1 attempt" if attempts.made == 1 else f"{attempts.made} attempts"
-        reason = (
-            f"{tries} from {place.removeprefix(f'{subject}@')}, the last one ended with:"
-            f" {attempts.error}; tried again at {_clock(again)}, in {again - now} s"
-        )
-        return Skip(subject, reason, Concern.STUCK)
-    return Request(subject, place, attempts.made, f"{key}#{attempts.made}")
+    if now >= again:
+        return request
+    tries = "1 attempt" if attempts.made == 1 else f"{attempts.made} attempts"
+    reason = (
+        f"{tries} {what}, the last one ended with: {attempts.error};"
+        f" tried again at {_clock(again)}, in {again - now} s"
+    )
+    return Skip(request.subject, reason, Concern.STUCK)
 
 
 def requests(decisions: Iterable[Decision]) -> list[Request]:

@@ -26,6 +26,8 @@ SEGMENT_BYTES: Final = 4 * 1024 * 1024
 """A segment ends with the record that reaches one of these."""
 BUFFERED_BYTES: Final = 32 * 1024 * 1024
 """Up to that much an append is read before it locks, so that it locks only what it writes to."""
+RECORD_BYTES: Final = 100
+"""What a record takes in memory beside its value."""
 
 INSERT_LOG: Final = """
 INSERT INTO amends.source_log (name, incarnation, partitions) VALUES (%s, %s, %s)
@@ -139,7 +141,7 @@ def _batches(records: Iterable[SourceRecord]) -> Iterator[list[SourceRecord]]:
     size = 0
     for record in records:
         batch.append(record)
-        size += len(record.value)
+        size += len(record.value) + RECORD_BYTES
         if size >= BUFFERED_BYTES:
             yield batch
             batch, size = [], 0

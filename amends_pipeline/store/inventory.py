@@ -3,7 +3,7 @@
 namespaces.py  what was provisioned          ownership.py  locks, epochs, guards
 evidence.py    accepted and rejected records  keys.py      heads and pages of stock keys
 segments.py    envelopes in order             view_rows.py what readers see
-snapshot.py    one moment of a namespace
+snapshot.py    one moment of a namespace     standing.py   where all units stand
 """
 
 from __future__ import annotations

@@ -46,11 +46,20 @@ MIGRATION: Final = 0
 KEPT_CONNECTIONS: Final = 4
 """Idle connections that a process keeps for its next reads and commits."""
 
-# Our statements look rows up by key, however little the planner knows of the tables yet.
+# Our statements look rows up by key, however little the planner knows of the tables yet. A session
+# that holds a lock may be idle for as long as a decision takes.
 SETTINGS: Final = (
     "-c jit=off -c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off"
-    " -c enable_memoize=off"
+    " -c enable_memoize=off -c idle_session_timeout=0"
 )
+# A server that is gone without a word is noticed within a minute, not when TCP gives up.
+NOTICING: Final = {
+    "connect_timeout": 10,
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 60_000,
+}
 # Whatever a role's defaults are: who waited for a row lock must see the row as it is then.
 BEGIN: Final = "BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE"
 # A reader of whole tables is better served by the planner's own judgement.
@@ -98,19 +107,16 @@ class Database:
 
     def __init__(self, url: str) -> None:
         try:
-            self._parameters = conninfo.conninfo_to_dict(url)
+            given: dict[str, Any] = conninfo.conninfo_to_dict(url)
         except psycopg.Error:
             # The message of libpq would show a part of the URL.
             raise InputError(
                 "database URL", expected="one that libpq understands", found="another text"
             ) from None
-        self._secrets = [
-            str(self._parameters[name]) for name in SECRETS if name in self._parameters
-        ]
-        options = f"{self._parameters.get('options') or ''} {SETTINGS}"
-        self._parameters |= {"options": options.strip(), "client_encoding": "UTF8"}
-        self._parameters.setdefault("application_name", "amends")
-        self._parameters.setdefault("connect_timeout", 10)
+        self._secrets = [str(given[name]) for name in SECRETS if name in given]
+        options = f"{given.get('options') or ''} {SETTINGS}".strip()
+        ours = {"application_name": "amends", **NOTICING}
+        self._parameters = ours | given | {"options": options, "client_encoding": "UTF8"}
         self.where = f"database {self._parameters.get('dbname', 'of this user')}"
         self._idle: deque[Connection] = deque()
         self._lock = Lock()

@@ -58,9 +58,7 @@ query ($run: ID!) {
 PARTITIONS = """
 {
   assetNodes(assetKeys: [{path: ["materialized_view"]}]) {
-    partitionKeysByDimension { name partitionKeys }
     assetPartitionStatuses {
-      ... on AssetPartitionsStatusCounts { __typename }
       ... on MultiPartitionStatuses {
         ranges { primaryDimStartKey secondaryDim {
           ... on DefaultPartitionStatuses { materializedPartitions } } }

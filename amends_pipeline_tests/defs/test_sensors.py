@@ -198,7 +198,7 @@ def test_a_failed_run_is_tried_again_after_5_10_20_seconds_and_keeps_its_error(m
         tries = "1 attempt" if attempt == 0 else f"{attempt + 1} attempts"
         for early in (0, wait - 1):
             main.now = ended + early
-            told = f"main|p0: {tries} from 0, the last one ended with: no luck; tried again at "
+            told = f"main|p0: {tries} from source offset 0, the last one ended with: no luck; tried again at "
             assert main.reason().startswith(told)
             assert main.reason().endswith(f"Z, in {wait - early} s.")
         main.now = ended + wait
@@ -221,7 +221,7 @@ def test_the_error_of_a_step_is_told_as_the_step_told_it(main):
             raise_on_error=False,
         )
     assert main.reason().startswith(
-        "main|p0: 1 attempt from 0, the last one ended with: worker of main|p0: expected its lock"
+        "main|p0: 1 attempt from source offset 0, the last one ended with: worker of main|p0: expected its lock"
         ' to be free, found it held by "warm worker 7"; tried again at '
     )
 
@@ -618,7 +618,7 @@ def test_files_that_a_run_did_not_take_wait_longer_and_longer_and_new_ones_do_no
     (harbour.folder / "a.jsonl").write_text("odd")
     first = harbour.asked(sensors.landed_files)
     harbour.launch(sensors.landed_files, error="no luck")
-    assert "1 attempt from " in harbour.reason(sensors.landed_files)
+    assert "1 attempt to take 1 file, " in harbour.reason(sensors.landed_files)
     (harbour.folder / "b.jsonl").write_text("odd")
     [second] = harbour.asked(sensors.landed_files)
     assert second.endswith("#0")

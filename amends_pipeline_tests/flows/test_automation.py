@@ -139,7 +139,7 @@ NOT_ASKED = {
     "failed once, 4 s ago": (
         Situation(unit(3, 5), attempts=failed(1, 4)),
         (
-            "1 attempt from 3, the last one ended with: a bad record;"
+            "1 attempt from source offset 3, the last one ended with: a bad record;"
             " tried again at 2026-01-01T00:00:01Z, in 1 s"
         ),
         Concern.STUCK,
@@ -147,7 +147,7 @@ NOT_ASKED = {
     "failed twice, 5 s ago": (
         Situation(unit(3, 5), attempts=failed(2, 5)),
         (
-            "2 attempts from 3, the last one ended with: a bad record;"
+            "2 attempts from source offset 3, the last one ended with: a bad record;"
             " tried again at 2026-01-01T00:00:05Z, in 5 s"
         ),
         Concern.STUCK,
@@ -155,7 +155,7 @@ NOT_ASKED = {
     "failed seven times, 299 s ago": (
         Situation(unit(3, 5), attempts=failed(7, 299)),
         (
-            "7 attempts from 3, the last one ended with: a bad record;"
+            "7 attempts from source offset 3, the last one ended with: a bad record;"
             " tried again at 2026-01-01T00:00:01Z, in 1 s"
         ),
         Concern.STUCK,
@@ -403,7 +403,7 @@ NOT_TO_VERIFY = {
     "an error where it stands, for the fifth time, 79 s ago": (
         Situation(unit(5, 5), verdict=verdict("ERROR", 5, 50, 79), attempts=failed(5, 79, "OK")),
         (
-            "5 attempts from 5/50, the last one ended with: OK;"
+            "5 attempts at source offset 5, the last one ended with: OK;"
             " tried again at 2026-01-01T00:00:01Z, in 1 s"
         ),
         Concern.STUCK,
@@ -487,7 +487,7 @@ LEFT_ALONE = {
     "files that a run left where they are": (
         Landing(SEEN, known=True, attempts=failed(2, 5, "they are still there")),
         (
-            f"2 attempts from {SEEN.fingerprint}, the last one ended with: they are still there;"
+            "2 attempts to take 1 file, the last one ended with: they are still there;"
             " tried again at 2026-01-01T00:00:05Z, in 5 s"
         ),
         Concern.STUCK,

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from amends_pipeline.flows.landing import Fate, Seen, land, look, look_into
 from amends_pipeline.flows.provision import provision
 from amends_pipeline.inventory.config import parse_configuration
 from amends_pipeline.kernel.errors import DatabaseUnavailable, InputError, OperationError
+from amends_pipeline.sources import table
 from amends_pipeline_tests.contracts.ledgers import MemoryLedger
 from amends_pipeline_tests.tables import configuration, history
 
@@ -477,10 +479,19 @@ def test_two_who_land_the_same_file_at_once_append_it_once(tmp_path, ledger):
     assert len(harbour.values) == 2
 
 
-def test_a_large_file_is_streamed(tmp_path, ledger):
-    """100,000 lines, 24 MB: read in blocks, appended in one transaction."""
-    harbour = Harbour(ledger, tmp_path / "landing")
-    line = history("A r1 NEW day 1 -50")[0].value
-    harbour.put("a.jsonl", b"\n".join([line] * 100_000))
-    assert harbour.outcomes()[0].records == 100_000
-    assert harbour.ledger.source(SOURCE).extents()[0].end == 100_000
+@pytest.mark.parametrize("ledger", ["postgres"], indirect=True)
+@pytest.mark.parametrize("name", ["a.jsonl", "a.csv"])
+def test_a_large_file_takes_no_more_memory_than_a_small_one(harbour, monkeypatch, name):
+    """24 MB of lines, or 15 MB of rows, in one transaction."""
+    monkeypatch.setattr(table, "BUFFERED_BYTES", 2**20)
+    monkeypatch.setattr(table, "SEGMENT_BYTES", 2**20)
+    text = f"{history('A r1 NEW day 1 -50')[0].value.decode()}\n" * 100_000
+    harbour.put(name, HEADER + ROW * 200_000 if name.endswith("csv") else text)
+    tracemalloc.start()
+    try:
+        [outcome] = harbour.outcomes()
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert outcome.records == harbour.ledger.source(SOURCE).extents()[0].end >= 100_000
+    assert peak < 12 * 2**20

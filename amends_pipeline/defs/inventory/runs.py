@@ -7,7 +7,6 @@ attempt: so the next look needs no memory but Dagster's own.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import dagster as dg
@@ -70,9 +69,8 @@ def _ending(instance: dg.DagsterInstance, record: RunRecord) -> str:
     return f"status {run.status.value}, and what was to be done is still there"
 
 
-@lru_cache(maxsize=256)
 def _error(instance: dg.DagsterInstance, run_id: str) -> str:
-    """Why a finished run failed: that does not change any more."""
+    """Why a run failed: its first failed step says it best."""
     for kind in (dg.DagsterEventType.STEP_FAILURE, dg.DagsterEventType.RUN_FAILURE):
         records = instance.get_records_for_run(run_id, of_type=kind, limit=1).records
         for record in records:
