@@ -1,5 +1,7 @@
 """What a person or a sensor may start, one run for each unit."""
 
+from collections.abc import Iterator
+
 import dagster as dg
 
 from amends_pipeline.defs.catalog import (
@@ -55,7 +57,9 @@ REFOLD = dg.define_asset_job(
     description="Compare what readers see of a unit with the oracle, and keep the verdict.",
     out=dg.Out(dg.Nothing),
 )
-def judge(context: dg.OpExecutionContext, ledger: LedgerResource) -> None:
+def judge(
+    context: dg.OpExecutionContext, ledger: LedgerResource
+) -> Iterator[dg.AssetCheckEvaluation]:
     """Tell both checks of the view what is found, in place of the checks' own step."""
     with failing_clearly():
         if not context.has_partition_key:
@@ -67,10 +71,8 @@ def judge(context: dg.OpExecutionContext, ledger: LedgerResource) -> None:
     moment = Moment(context.run, context.log, partition, processed=asked_by_sensor)
     announce(context, VIEW_EQUALS_ORACLE, partition)
     announce(context, EVERY_UNIT_IS_VERIFIED)
-    verdict = evaluation(verdict_on(moment, ledger), VIEW_EQUALS_ORACLE, partition)
-    context.log_event(verdict)  # type: ignore[arg-type] # it takes these as well
-    rolled_up = evaluation(roll_up(ledger, context.run, context.log), EVERY_UNIT_IS_VERIFIED)
-    context.log_event(rolled_up)  # type: ignore[arg-type]
+    yield evaluation(verdict_on(moment, ledger), VIEW_EQUALS_ORACLE, partition)
+    yield evaluation(roll_up(ledger, context.run, context.log), EVERY_UNIT_IS_VERIFIED)
 
 
 @dg.job(

@@ -56,6 +56,11 @@ class Situation:
     verdict: Verdict | None = None
     """The one that stands."""
 
+    @property
+    def subject(self) -> str:
+        """The unit, as a decision names it."""
+        return str(self.standing.unit)
+
 
 @dataclass(frozen=True, slots=True)
 class Landing:
@@ -66,6 +71,11 @@ class Landing:
     """Whether a namespace has a source of that name."""
     running: str | None = None
     attempts: Attempts | None = None
+
+    @property
+    def subject(self) -> str:
+        """The source, as a decision names it."""
+        return self.seen.source
 
 
 class Request(NamedTuple):

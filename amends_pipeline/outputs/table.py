@@ -43,8 +43,8 @@ class TableOutputLog:
         count = len(envelopes)
         with self._database.write(MOVE_END, (count, unit_id, count)) as transaction:
             base: int = transaction.first[0][0]
-            if count:
-                row = (unit_id, base, count, *segments.parameters(envelopes))
+            for at, part in segments.split(envelopes):
+                row = (unit_id, base + at, len(part), *segments.parameters(part))
                 transaction.execute(INSERT_SEGMENT, row)
         return base
 

@@ -7,7 +7,7 @@ call per row would cost more than the server's own work.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import repeat
+from itertools import pairwise, repeat
 from struct import Struct
 from typing import Any, Final, NamedTuple
 
@@ -18,7 +18,9 @@ from amends_pipeline.store.postgres import Connection
 
 COPY_ROWS: Final = 256
 """From that many rows on COPY is quicker. It cannot be part of a pipeline."""
-_COPY_AT_ONCE: Final = 50_000
+_COPY_AT_ONCE: Final = 5_000
+LARGEST_BYTES: Final = 64 * 1024 * 1024
+"""Of texts or byte strings in one parameter. PostgreSQL's own limit is 1 GiB."""
 
 _SIGNATURE: Final = b"PGCOPY\n\xff\r\n\x00" + bytes(8)
 _END: Final = b"\xff\xff"
@@ -56,12 +58,12 @@ class Table:
         self._insert = f"INSERT INTO {name} ({names}) SELECT * FROM unnest({types})"  # noqa: S608
         self._copy = f"COPY {name} ({names}) FROM STDIN (FORMAT binary)"
 
-    def insert(self, connection: Connection, columns: Sequence[Column]) -> None:
-        """Write rows given as columns. With `COPY_ROWS` of them, outside a pipeline only."""
+    def insert(self, connection: Connection, columns: Sequence[Column], *, copying: bool) -> None:
+        """Write rows given as columns. `copying` any number of any size, outside a pipeline."""
         count = len(columns[0])
         if not count:
             return
-        if count < COPY_ROWS:
+        if not copying:
             parameters = [
                 kind.array(column) for kind, column in zip(self._kinds, columns, strict=True)
             ]
@@ -80,6 +82,19 @@ class Table:
         tails = [_parts(column) for column in columns[fixed:]]
         for row in zip(head, *tails, strict=True):
             yield from row
+
+
+def runs(sizes: Sequence[int]) -> list[slice]:
+    """Consecutive parts whose members together have `LARGEST_BYTES` at most, or are one."""
+    if sum(sizes) <= LARGEST_BYTES:
+        return [slice(0, len(sizes))]
+    cuts, total = [0], 0
+    for at, size in enumerate(sizes):
+        total += size
+        if total > LARGEST_BYTES and at > cuts[-1]:
+            cuts.append(at)
+            total = size
+    return [slice(*each) for each in pairwise([*cuts, len(sizes)])]
 
 
 def _numbers(kinds: Sequence[str], width: int, columns: Sequence[Column]) -> Iterator[bytes]:

@@ -20,7 +20,17 @@ from amends_pipeline.inventory.slice import Rejection
 from amends_pipeline.kernel.canonical import sha256_hex
 from amends_pipeline.ports import Evidence
 from amends_pipeline.store import arrays
-from amends_pipeline.store.bulk import BLOB, BOOL, COPY_ROWS, INT2, INT4, INT8, TEXT, Table
+from amends_pipeline.store.bulk import (
+    BLOB,
+    BOOL,
+    COPY_ROWS,
+    INT2,
+    INT4,
+    INT8,
+    LARGEST_BYTES,
+    TEXT,
+    Table,
+)
 from amends_pipeline.store.postgres import Connection
 
 LONGEST_INDEXED: Final = 600
@@ -162,12 +172,15 @@ class EvidenceWrites:
 
     @property
     def many(self) -> bool:
-        """Whether they are so many that they are copied, which no pipeline can take along."""
-        tables = (self._new, self._observations, self._rejections)
-        return any(len(table) >= COPY_ROWS for table in tables)
+        """Whether they are copied, which no pipeline can take along: they are many, or large."""
+        rows = max(len(self._new), len(self._observations), len(self._rejections))
+        return (
+            rows >= COPY_ROWS or sum(len(each.value) for each in self._rejections) > LARGEST_BYTES
+        )
 
     def save(self, connection: Connection, unit_id: int) -> None:
         """Write everything."""
+        copying = self.many
         if self._changed:
             columns = _authority_columns(unit_id, self._changed)
             parameters = [
@@ -177,11 +190,14 @@ class EvidenceWrites:
             ]
             connection.execute(SAVE_AUTHORITIES, (unit_id, *parameters))
         if self._new:
-            AUTHORITIES.insert(connection, _authority_columns(unit_id, self._new))
+            columns = _authority_columns(unit_id, self._new)
+            AUTHORITIES.insert(connection, columns, copying=copying)
         if self._observations:
-            OBSERVATIONS.insert(connection, _observation_columns(unit_id, self._observations))
+            columns = _observation_columns(unit_id, self._observations)
+            OBSERVATIONS.insert(connection, columns, copying=copying)
         if self._rejections:
-            QUARANTINE.insert(connection, _rejection_columns(unit_id, self._rejections))
+            columns = _rejection_columns(unit_id, self._rejections)
+            QUARANTINE.insert(connection, columns, copying=copying)
 
 
 def _authority_columns(

@@ -197,8 +197,8 @@ class PostgresStore:
                     evidence.save(connection, unit_id)
                 save_keys(connection, unit_id, decisions)
                 envelopes = joined([decision.envelopes for decision in decisions])
-                if envelopes:
-                    row = (unit_id, frontier[1], len(envelopes), *segments.parameters(envelopes))
+                for at, part in segments.split(envelopes):
+                    row = (unit_id, frontier[1] + at, len(part), *segments.parameters(part))
                     transaction.execute(INSERT_OUTBOX, row)
                 transaction.execute(MOVE_WORKER, (offset, sequence, unit_id))
                 transaction.commit()

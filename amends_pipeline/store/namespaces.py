@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from threading import Lock
 from typing import Final, NamedTuple
 
@@ -11,25 +11,23 @@ from amends_pipeline.inventory.config import (
     KeyConfig,
     NamespaceConfig,
     StockKey,
-    default_partition,
 )
 from amends_pipeline.kernel.display import shown
 from amends_pipeline.kernel.errors import (
     ConfigurationError,
     DatabaseUnavailable,
-    ForeignIncarnation,
     InputError,
     UnknownNamespace,
 )
 from amends_pipeline.kernel.instants import Instant
 from amends_pipeline.ports import NamespaceInfo, SourceBinding, Unit
+from amends_pipeline.store import bindings
 from amends_pipeline.store.bulk import INT4, INT8, TEXT, Table
 from amends_pipeline.store.postgres import (
     LOCK_CLASS,
     PROVISIONING,
     Connection,
     Database,
-    Transaction,
 )
 
 # One provisioning at a time, so that two cannot bind a source to different routes.
@@ -50,14 +48,7 @@ SELECT_KEYS: Final = """
 SELECT item, location, opening, threshold, partition
 FROM amends.stock_key WHERE namespace_id = %s ORDER BY number
 """
-SELECT_BINDING: Final = "SELECT id, incarnation, partitions FROM amends.source WHERE name = %s"
-SELECT_ROUTES: Final = (
-    "SELECT item, location, partition FROM amends.source_route WHERE source_id = %s"
-)
 
-INSERT_SOURCE: Final = """
-INSERT INTO amends.source (name, incarnation, partitions) VALUES (%s, %s, %s) RETURNING id
-"""
 INSERT_NAMESPACE: Final = """
 INSERT INTO amends.namespace (name, source_id, digest, schema_version, origin_day,
     origin_nanosecond, incarnation, first_offsets, follows)
@@ -93,11 +84,6 @@ KEYS: Final = Table(
         "location": TEXT,
     },
 )
-ROUTES: Final = Table(
-    "amends.source_route",
-    {"source_id": INT4, "partition": INT4, "item": TEXT, "location": TEXT},
-)
-
 KEPT_CONFIGURATIONS: Final = 8
 
 
@@ -203,7 +189,7 @@ class Namespaces:
         binding = self._bindings.get(source)
         if binding is None:
             with self._database.read() as connection:
-                found = _binding(connection, source)
+                found = bindings.find(connection, source)
             if found is None:
                 return None
             binding = self._bindings[source] = found[1]
@@ -234,10 +220,9 @@ class Namespaces:
                     expected=f"first offsets of {config.partitions} partitions",
                     found=str(len(first_offsets)),
                 )
-            source_id = _bind(transaction, config, incarnation)
+            source_id = bindings.bind(transaction, config, incarnation)
             offsets = list(first_offsets)
-            (namespace_id,) = _one(
-                transaction,
+            namespace_id = transaction.made(
                 INSERT_NAMESPACE,
                 config.namespace,
                 source_id,
@@ -251,16 +236,10 @@ class Namespaces:
             transaction.execute(INSERT_UNITS, (namespace_id, config.partitions, offsets))
             if follows:
                 transaction.execute(FIRST_IS_CURRENT, (namespace_id, source_id))
-            KEYS.insert(transaction.connection, _key_columns(namespace_id, config))
+            columns = _key_columns(namespace_id, config)
+            KEYS.insert(transaction.connection, columns, copying=True)
         configurations.put(config)
         return True
-
-
-def _one(transaction: Transaction, statement: str, *parameters: object) -> tuple[int, ...]:
-    row: tuple[int, ...] | None = transaction.execute(statement, parameters).fetchone()
-    if row is None:
-        raise DatabaseUnavailable("INSERT", expected="a row returned", found="none")
-    return row
 
 
 def _key_columns(namespace_id: int, config: NamespaceConfig) -> list[Sequence[object]]:
@@ -274,51 +253,6 @@ def _key_columns(namespace_id: int, config: NamespaceConfig) -> list[Sequence[ob
         [key.stock_key.item for key in keys],
         [key.stock_key.location for key in keys],
     ]
-
-
-def _bind(transaction: Transaction, config: NamespaceConfig, incarnation: str) -> int:
-    """Bind the source with its first namespace; afterwards hold every namespace to that."""
-    found = _binding(transaction.connection, config.source)
-    if found is not None:
-        source_id, binding = found
-        check_binding(binding, config, incarnation)
-        return source_id
-    (source_id,) = _one(transaction, INSERT_SOURCE, config.source, incarnation, config.partitions)
-    routed = [
-        key
-        for key in config.keys
-        if key.partition != default_partition(key.stock_key, config.partitions)
-    ]
-    columns: list[Sequence[object]] = [
-        [source_id] * len(routed),
-        [key.partition for key in routed],
-        [key.stock_key.item for key in routed],
-        [key.stock_key.location for key in routed],
-    ]
-    ROUTES.insert(transaction.connection, columns)
-    return source_id
-
-
-def check_binding(binding: SourceBinding, config: NamespaceConfig, incarnation: str) -> None:
-    """Raise ForeignIncarnation or ConfigurationError unless `config` agrees with a binding."""
-    where = f"source {config.source}"
-    if incarnation != binding.incarnation:
-        expected = f"incarnation {binding.incarnation}"
-        raise ForeignIncarnation(where, expected=expected, found=incarnation)
-    if config.partitions != binding.partitions:
-        expected = f"{binding.partitions} partitions, as its other namespaces have"
-        raise ConfigurationError(where, expected=expected, found=str(config.partitions))
-    routes: Mapping[tuple[str, str], int] = binding.routes
-    for key in config.keys:
-        route = routes.get(key.stock_key)
-        if route is None:
-            route = default_partition(key.stock_key, binding.partitions)
-        if key.partition != route:
-            raise ConfigurationError(
-                f"{where}, key {shown(key.stock_key.encoded)}",
-                expected=f"partition {route}, where its other namespaces have it",
-                found=f"partition {key.partition}",
-            )
 
 
 def _check_same(config: NamespaceConfig, there: NamespaceInfo) -> None:
@@ -386,17 +320,3 @@ def _config(connection: Connection, home: Home) -> NamespaceConfig:
             found=config.digest,
         )
     return config
-
-
-def _binding(connection: Connection, source: str) -> tuple[int, SourceBinding] | None:
-    row = connection.execute(SELECT_BINDING, (source,), binary=True).fetchone()
-    if row is None:
-        return None
-    source_id, incarnation, partitions = row
-    routes = {
-        (item, location): partition
-        for item, location, partition in connection.execute(
-            SELECT_ROUTES, (source_id,), binary=True
-        )
-    }
-    return source_id, SourceBinding(source, incarnation, partitions, routes)

@@ -90,6 +90,13 @@ class Transaction:
         """Run a statement; its rows arrive in binary format."""
         return self.connection.execute(statement, parameters, binary=True)
 
+    def made(self, statement: str, *parameters: Any) -> int:  # noqa: ANN401 - any column's
+        """Run an INSERT that returns the key of its one row, and return that."""
+        row = self.execute(statement, parameters).fetchone()
+        if row is None:
+            raise DatabaseUnavailable("INSERT", expected="a row returned", found="none")
+        return int(row[0])
+
     def commit(self) -> None:
         """Commit now rather than at the end of the block, so that a pipeline takes it along."""
         if not self.committing:

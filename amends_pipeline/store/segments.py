@@ -11,13 +11,13 @@ arrays of 64 bits in columns of their own.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from amends_pipeline.inventory.envelope import ENCODER_VERSION, Cause, EnvelopeBatch
 from amends_pipeline.kernel.errors import ProtocolStop
 from amends_pipeline.ports import Segment
-from amends_pipeline.store import arrays
+from amends_pipeline.store import arrays, bulk
 
 COLUMNS: Final = (
     "encoder_version, key, type, day, cause_index, cause_offset, cause_txn_id, version, close,"
@@ -28,6 +28,23 @@ COLUMNS: Final = (
 PLACES: Final = ", ".join(["%s"] * len(COLUMNS.split(", ")))
 
 _NARROW: Final = 2**31
+_UTF8: Final = 4
+"""Bytes that a character takes at most."""
+
+
+def split(batch: EnvelopeBatch) -> Iterator[tuple[int, EnvelopeBatch]]:
+    """(position, part): the batch as one segment, or as several where its texts are very long."""
+    longest = sum(len(cause.txn_id) for cause in batch.causes) * _UTF8
+    if longest <= bulk.LARGEST_BYTES:
+        if batch:
+            yield 0, batch
+        return
+    whole = list(batch)
+    for part in bulk.runs([_UTF8 * len(each.cause.txn_id) for each in whole]):
+        run = EnvelopeBatch()
+        for each in whole[part]:
+            run.add(each)
+        yield part.start, run
 
 
 def parameters(batch: EnvelopeBatch) -> list[Any]:

@@ -27,7 +27,7 @@ RUN_RECORDS: Final = 10_000
 """Source records handed out together."""
 ROWS_AT_ONCE: Final = 10_000
 """Rows that a server-side cursor sends at a time."""
-REJECTIONS_AT_ONCE: Final = 100
+REJECTIONS_AT_ONCE: Final = 20
 """They hold values, which are long where a value is wrong on purpose."""
 
 SELECT_INFO: Final = "SELECT follows FROM amends.namespace WHERE id = %s"

@@ -42,7 +42,7 @@ WHERE s.source_partition_id = %(partition)s AND s.base < %(until)s AND s.base >=
     SELECT max(f.base) FROM amends.source_segment f
     WHERE f.source_partition_id = %(partition)s AND f.base <= %(start)s), %(start)s)
     AND c.low < c.high
-ORDER BY s.base
+ORDER BY s.base LIMIT 16
 """
 SELECT_NEXT_RECORD: Final = """
 SELECT coalesce((
@@ -92,17 +92,16 @@ def read(connection: Connection, source: str, wanted: Range, limit: int) -> Reco
     keys: list[bytes | None] = []
     values: list[bytes] = []
     while position < until:
-        stop = min(until, position + limit - len(offsets))
-        if position < stop:
-            part = {"partition": partition_id, "start": position, "until": stop}
-            for base, ends, skipped, joined, raw_keys in connection.execute(
-                SELECT_SEGMENTS, part, binary=True
-            ):
-                offsets += range(base, base + len(ends))
-                cuts = pairwise([0, *(end - skipped for end in ends)])
-                values += [joined[low:high] for low, high in cuts]
-                keys += raw_keys or [None] * len(ends)
-        position = _next_record(connection, partition_id, stop, until)
+        stop = end = min(until, position + limit - len(offsets))
+        part = {"partition": partition_id, "start": position, "until": stop}
+        rows = connection.execute(SELECT_SEGMENTS, part, binary=True).fetchall()
+        for base, ends, skipped, joined, raw_keys in rows:
+            end = base + len(ends)
+            offsets += range(base, end)
+            cuts = pairwise([0, *(each - skipped for each in ends)])
+            values += [joined[low:high] for low, high in cuts]
+            keys += raw_keys or [None] * len(ends)
+        position = _next_record(connection, partition_id, end, until)
         if len(offsets) >= limit:
             break
     return Records(start, min(position, until), offsets, keys, values)

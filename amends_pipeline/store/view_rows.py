@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from amends_pipeline.inventory.envelope import Cause, Envelope, OutputId
 from amends_pipeline.store import arrays
+from amends_pipeline.store.bulk import runs
 from amends_pipeline.store.postgres import Connection
 
 COLUMNS: Final = (
@@ -63,10 +64,20 @@ def save_rows(connection: Connection, unit_id: int, rows: Mapping[OutputId, Enve
     """Store rows in place of what is stored of their ids."""
     if not rows:
         return
-    envelopes = list(rows.values())
+    outputs, envelopes = list(rows), list(rows.values())
+    for part in runs([4 * len(each.cause.txn_id) for each in envelopes]):
+        columns = _columns(outputs[part], envelopes[part])
+        connection.execute(SAVE_ROWS, (unit_id, *columns))
+    for output, *reasons in _reasons(rows):
+        connection.execute(SAVE_REASONS, (*reasons, unit_id, *output))
+
+
+def _columns(
+    outputs: Sequence[OutputId], envelopes: Sequence[Envelope]
+) -> tuple[arrays.Array, ...]:
     causes = [each.cause for each in envelopes]
-    columns = (
-        *_ids(list(rows)),
+    return (
+        *_ids(outputs),
         arrays.int2s([each.type for each in envelopes]),
         arrays.int8s([each.version for each in envelopes]),
         arrays.int8s([each.close for each in envelopes]),
@@ -74,9 +85,6 @@ def save_rows(connection: Connection, unit_id: int, rows: Mapping[OutputId, Enve
         arrays.texts([cause.txn_id for cause in causes]),
         arrays.int8s([cause.revision for cause in causes]),
     )
-    connection.execute(SAVE_ROWS, (unit_id, *columns))
-    for output, *reasons in _reasons(rows):
-        connection.execute(SAVE_REASONS, (*reasons, unit_id, *output))
 
 
 def _ids(outputs: Sequence[OutputId]) -> tuple[arrays.Int2s, arrays.Int4s, arrays.Int4s]:

@@ -14,6 +14,7 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from http.client import HTTPConnection
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from amends_pipeline.assembly import open_ledger
@@ -92,7 +93,7 @@ def comes_true(condition, seconds=SECONDS):
     while time.monotonic() < until:
         if condition():
             return True
-        time.sleep(0.05)
+        time.sleep(0.2)
     return False
 
 
@@ -308,14 +309,41 @@ def test_it_is_ready_with_something_to_show_and_goes_on_ctrl_c(homes):
     ]
 
 
-def waiting_run(up, ledger, holding):
+def waiting_run(up, ledger, holding, record):
     """Hold a unit, and have a run of it begin that waits."""
     holding.enter_context(ledger.store.hold(UNIT, Role.WORKER, holder="a test"))
-    lines = [Line("table", 1, each.value) for each in history("A r1 NEW day 1 -50")]
-    append(ledger, UNIT.namespace, lines)
+    append(ledger, UNIT.namespace, [Line("table", 1, each.value) for each in history(record)])
     run_id = up.launch(UNIT)
     assert comes_true(lambda: up.in_progress(run_id))
     return run_id
+
+
+def kill_everything(up, home):
+    """The guard first, then who would notice, then the rest, then the private server."""
+    stack = up.told["stack"].encode()
+    guard = [
+        int(each.parent.name)
+        for each in Path("/proc").glob("[0-9]*/cmdline")
+        if stack in read(each)
+    ]
+    assert len(guard) == 1
+    for process in [*guard, up.process.pid, *up.members(), *left_of(home)]:
+        with suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
+    up.process.communicate()
+
+
+def read(path):
+    with suppress(OSError):
+        return path.read_bytes()
+    return b""
+
+
+def status_of(home, run_id):
+    """What Dagster's storage says of a run, while no Dagster runs."""
+    with connect_info(home, {}) as server, psycopg.connect(server.lease.url("dagster")) as storage:
+        question = "SELECT status FROM runs WHERE run_id = %s"
+        return storage.execute(question, [run_id]).fetchone()[0]
 
 
 def test_whatever_is_killed_nothing_is_left_and_the_next_stack_goes_on(homes):
@@ -323,7 +351,7 @@ def test_whatever_is_killed_nothing_is_left_and_the_next_stack_goes_on(homes):
     with ledger_of(home) as ledger, ExitStack() as holding:
         provision(ledger, parse_configuration(configuration(source="feed")))
         first = Up(home, "--no-demo")
-        run_id = waiting_run(first, ledger, holding)
+        run_id = waiting_run(first, ledger, holding, "A r1 NEW day 1 -50")
         # SIGKILL of the parent alone.
         status, _, seconds = first.end(signal.SIGKILL)
         assert status == -signal.SIGKILL
@@ -334,31 +362,33 @@ def test_whatever_is_killed_nothing_is_left_and_the_next_stack_goes_on(homes):
         events = second.ask(FAILURE, run=run_id)["logsForRun"]["events"]
         assert any("Its stack was killed" in event.get("message", "") for event in events)
         assert ledger.store.progress(UNIT).next_offset == 0
-        # SIGKILL of everything in mid-run: guard and servers too, the guard first.
+        # SIGKILL of everything in mid-run.
         again = second.launch(UNIT)
         assert comes_true(lambda: second.in_progress(again))
-        guard = [
-            int(each.parent.name)
-            for each in Path("/proc").glob("[0-9]*/cmdline")
-            if second.told["stack"].encode() in _read(each)
-        ]
-        for process in [*guard, second.process.pid, *second.members()]:
-            with suppress(ProcessLookupError):
-                os.kill(process, signal.SIGKILL)
-        second.process.communicate()
-        assert comes_true(lambda: not second.members())
+        kill_everything(second, home)
     assert comes_true(lambda: not left_of(home))
     third = Up(home, "--no-demo")
     assert third.told["reaped"] == [again]
-    with ledger_of(home) as ledger:
+    with ledger_of(home) as ledger, ExitStack() as holding:
         assert comes_true(lambda: ledger.store.progress(UNIT).next_offset == 1)
-    status, _, seconds = third.end(signal.SIGTERM)
-    assert status == 0
+        # SIGTERM in mid-run.
+        stopped = waiting_run(third, ledger, holding, "A r2 AMEND day 1 -30")
+        status, said, seconds = third.end(signal.SIGTERM)
+    assert (status, seconds < STOP_SECONDS * PATIENCE) == (0, True)
+    assert "stopping; 1 run in progress, with 4 s to finish" in said
+    assert "1 run did not finish: marked as failed" in said
+    assert status_of(home, stopped) == "FAILURE"
     assert comes_true(lambda: not left_of(home), STOP_SECONDS * PATIENCE)
-    assert seconds < STOP_SECONDS * PATIENCE
 
 
-def _read(path):
-    with suppress(OSError):
-        return path.read_bytes()
-    return b""
+def test_with_its_parent_it_ends_also_when_that_is_killed(homes):
+    home = homes()
+    program = "import subprocess, sys; subprocess.run(sys.argv[1:])"
+    command = [sys.executable, "-c", program, AMENDS, "up", "--port", "0", "--with-parent"]
+    environment = {**os.environ, "AMENDS_HOME": str(home)}
+    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE) as parent:
+        assert comes_true((home / "logs" / "code-server.log").exists)
+        parent.kill()
+        said = parent.stderr.read().decode()
+    assert said.splitlines()[-2:] == ["stopping", "stopped"]
+    assert comes_true(lambda: not left_of(home), STOP_SECONDS * PATIENCE)

@@ -83,16 +83,6 @@ class Run:
         }
 
 
-@dataclass(frozen=True)
-class Verified(Run):
-    """What became of a run of the job `verify`, which reports to the checks itself."""
-
-    evaluations: dict[str, dg.AssetCheckEvaluation]
-
-    def check(self, name: str = "view_equals_oracle") -> dg.AssetCheckEvaluation:
-        return self.evaluations[name]
-
-
 def rows(value: dg.TableMetadataValue) -> list[tuple]:
     """The cells of a table, row by row."""
     return [tuple(record.data.values()) for record in value.records]
@@ -141,11 +131,10 @@ class Office:
         config = {name: value for name, value in config.items() if value is not None}
         return self.executed(job, {"worker": {"config": config}}, partition_key=unit)
 
-    def verify(self, unit: str | None = "main|p0", **tags: str) -> Verified:
+    def verify(self, unit: str | None = "main|p0", tags: dict[str, str] | None = None) -> Run:
         """Run the job `verify`, for a unit or for none."""
         job = self.definitions.resolve_job_def("verify")
-        run = self.executed(job, {}, partition_key=unit, tags=tags)
-        return Verified(run.result, self.reported(unit))
+        return self.executed(job, {}, partition_key=unit, tags=tags)
 
     def execute_all(self) -> Run:
         """Run both checks of the view without a partition, as a button of the UI does."""
@@ -166,17 +155,11 @@ class Office:
         )
         return Run(result)
 
-    def reported(self, unit: str | None) -> dict[str, dg.AssetCheckEvaluation]:
-        """The last evaluation of each check, as the UI shows it."""
-        shown = {}
-        for name, partition in (("view_equals_oracle", unit), ("every_unit_is_verified", None)):
-            records = self.instance.event_log_storage.get_asset_check_execution_history(
-                check_key=dg.AssetCheckKey(MATERIALIZED_VIEW.key, name), limit=100
-            )
-            own = [each for each in records if each.partition == partition]
-            if own and own[0].evaluation:
-                shown[name] = own[0].evaluation
-        return shown
+    def shown(self, check: str) -> list[Any]:
+        """Executions of a check of the view, as the UI lists them, the latest first."""
+        return self.instance.event_log_storage.get_asset_check_execution_history(
+            check_key=dg.AssetCheckKey(MATERIALIZED_VIEW.key, check), limit=100
+        )
 
     # What goes wrong in a store
 

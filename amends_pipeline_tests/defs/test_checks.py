@@ -27,7 +27,7 @@ def seen(check: dg.AssetCheckEvaluation) -> tuple[str, bool, str]:
 
 def test_equal_rows_pass_and_the_words_say_where_and_what_was_not_compared(main):
     main.append("A r1 NEW day 1 -50")
-    check = main.refold().check()
+    check = main.backfill().check()
     assert (check.metadata["status"].value, check.passed) == ("PASS", True)
     assert check.description == (
         "PASS: All rows agree. Judged at source offset 1 and output offset 3. Not compared:"
@@ -48,7 +48,7 @@ def test_exclusions_that_nobody_accepted_are_amber_and_stand_in_tables(main):
         A r2 AMEND day 1 -31
         A r3 AMEND day 1 -40
     """)
-    check = main.refold().check()
+    check = main.backfill().check()
     assert seen(check) == ("PASS_WITH_EXCLUSIONS", False, "WARN")
     assert rows(check.metadata["rejections"]) == [(0, 1, "MALFORMED")]
     assert rows(check.metadata["conflicts"]) == [("DEMO-PART", "DEPOT-A", "A", "2")]
@@ -66,7 +66,7 @@ def test_a_row_that_drifted_is_red_and_stands_in_the_table(main):
         A r1 NEW day 1 -50
         B r1 NEW day 2 -20
     """)
-    assert main.refold().check().passed
+    assert main.backfill().check().passed
     main.add_to_balance(MAIN, day(2), 1)
     run = main.verify()
     assert run.success  # the verdict is the check's; the run did its work
@@ -82,7 +82,7 @@ def test_a_row_that_drifted_is_red_and_stands_in_the_table(main):
     )
     # A correction of the day puts it right again, without anybody's help.
     main.append("B r2 AMEND day 2 -25")
-    assert main.refold().check().passed
+    assert main.backfill().check().passed
 
 
 def test_a_blocked_key_is_amber_and_keeps_the_differences_elsewhere(main):
@@ -91,7 +91,7 @@ def test_a_blocked_key_is_amber_and_keeps_the_differences_elsewhere(main):
         b/B r1 NEW day 1 -30
         b/B r1 NEW day 1 -31
     """)
-    check = main.refold().check()
+    check = main.backfill().check()
     assert seen(check) == ("BLOCKED", False, "WARN")
     assert check.description.startswith(
         "BLOCKED: Authority is in conflict for DEMO-PART at DEPOT-B. All other rows agree."
@@ -129,7 +129,7 @@ def test_a_worker_that_went_past_the_boundary_of_a_run_leaves_it_incomplete(main
         return published(unit, envelopes)
 
     monkeypatch.setattr(main.ledger.outputs, "append", go_on_and_publish)
-    check = main.refold().check()
+    check = main.backfill().check()
     assert seen(check) == ("INCOMPLETE", False, "WARN")
     assert ("worker", "0", "-1") in [row[:3] for row in rows(check.metadata["distance"])]
     assert main.verify().check().passed
@@ -185,24 +185,29 @@ def test_a_namespace_that_is_not_there_is_an_error(main):
 
 def test_a_run_without_a_unit_says_how_to_name_one(main):
     main.append("A r1 NEW day 1 -50")
-    main.refold()
-    run = main.verify(None)
+    main.backfill()
+    run = main.execute_all()
     assert run.success
     assert seen(run.check()) == ("INCOMPLETE", False, "WARN")
-    assert "dagster/partition, such as main|p0" in run.check().description
+    assert "the job verify and choose a partition, such as main|p0" in run.check().description
     assert run.check().partition is None
+    assert run.check("every_unit_is_verified").passed
+    run = main.verify(None)
+    assert run.failure("judge")[0] == (
+        "job verify: expected a partition, such as main|p0, to be chosen, found none"
+    )
 
 
 def test_every_status_is_told_under_the_same_keys(main):
     main.append("A r1 NEW day 1 -50")
-    passing = main.refold().check()
+    passing = main.backfill().check()
     main.add_to_balance(MAIN, day(1), 1)
     drifted = main.verify().check()
     main.append("B r1 NEW day 2 -20")
     incomplete = main.verify().check()
     main.instance.add_dynamic_partitions("namespace", ["ghost"])
     failed = main.verify("ghost|p0").check()
-    without = main.verify(None).check()
+    without = main.execute_all().check()
     keys = [list(each.metadata) for each in (passing, drifted, incomplete, failed, without)]
     assert all(each == keys[0] for each in keys)
     assert [each.metadata["status"].value for each in (passing, drifted, incomplete, failed)] == [
@@ -215,12 +220,15 @@ def test_every_status_is_told_under_the_same_keys(main):
 
 def test_verdicts_are_kept_by_unit(main):
     main.append("A r1 NEW day 1 -50")
-    main.refold()
+    main.backfill()
+    main.verify()
     main.verify()
     history = main.instance.event_log_storage.get_asset_check_execution_history(
         check_key=VIEW_EQUALS_ORACLE.key, limit=10
     )
-    assert [record.partition for record in history] == ["main|p0", "main|p0"]
+    assert [record.partition for record in history] == ["main|p0"] * 3
+    assert len({record.run_id for record in history}) == 3  # each has a link to its run
+    assert all(record.status.value == "SUCCEEDED" for record in history)
 
 
 def test_the_table_of_differences_holds_two_hundred_rows_and_the_total_stands_beside_it():
@@ -244,7 +252,7 @@ def test_the_table_of_differences_holds_two_hundred_rows_and_the_total_stands_be
         conflicts=(),
         not_compared=(NotCompared(what="causes"),),
     )
-    result = reported(report)
+    result = reported(report, MAIN)
     assert len(result.metadata["differences"].records) == 200
     assert result.metadata["differing_rows"].value == 1_000
     assert result.description.startswith(

@@ -46,10 +46,26 @@ def test_units_have_checks_and_one_of_them_guards_the_relay():
         if isinstance(assets, dg.AssetsDefinition)
         for spec in assets.check_specs
     }
-    assert set(checks) == {"outbox_sequence_is_whole", "view_equals_oracle"}
-    assert checks["outbox_sequence_is_whole"].blocking
-    assert not checks["view_equals_oracle"].blocking
-    assert all(spec.partitions_def == UNITS for spec in checks.values())
+    blocking = {name: spec.blocking for name, spec in checks.items()}
+    assert blocking == {
+        "outbox_sequence_is_whole": True,
+        "view_equals_oracle": False,
+        "every_unit_is_verified": False,
+    }
+    of_units = {name for name, spec in checks.items() if spec.partitions_def == UNITS}
+    assert of_units == {"outbox_sequence_is_whole", "view_equals_oracle"}
+    assert checks["every_unit_is_verified"].partitions_def is None
+
+
+def test_a_correction_does_not_wait_for_a_verification():
+    checks = {
+        key.name for key in defs.resolve_job_def("refold").asset_layer.asset_graph.asset_check_keys
+    }
+    assert checks == {"outbox_sequence_is_whole", "every_unit_is_verified"}
+
+
+def test_people_choose_the_unit_that_is_verified():
+    assert defs.resolve_job_def("verify").partitions_def == UNITS
 
 
 def test_backfills_run_in_one_process_for_each_unit():

@@ -42,7 +42,7 @@ def test_a_run_finds_the_ledger_by_itself(resource, instance, monkeypatch):
         office.provision(configuration())
         office.append("A r1 NEW day 1 -50")
     monkeypatch.setattr("amends_pipeline_tests.defs.conftest.resource_over", lambda _: resource)
-    assert office.refold().check().passed
+    assert office.backfill().check().passed
 
 
 def test_a_server_that_does_not_answer_fails_the_run_without_the_password(

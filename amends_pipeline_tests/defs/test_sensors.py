@@ -198,7 +198,7 @@ def test_a_failed_run_is_tried_again_after_5_10_20_seconds_and_keeps_its_error(m
         tries = "1 attempt" if attempt == 0 else f"{attempt + 1} attempts"
         for early in (0, wait - 1):
             main.now = ended + early
-            told = f"main|p0: {tries} from source offset 0, the last one ended with: no luck; tried again at "
+            told = f"main|p0: {tries} from source offset 0, the last one ended with: no luck; tried"
             assert main.reason().startswith(told)
             assert main.reason().endswith(f"Z, in {wait - early} s.")
         main.now = ended + wait
@@ -221,8 +221,8 @@ def test_the_error_of_a_step_is_told_as_the_step_told_it(main):
             raise_on_error=False,
         )
     assert main.reason().startswith(
-        "main|p0: 1 attempt from source offset 0, the last one ended with: worker of main|p0: expected its lock"
-        ' to be free, found it held by "warm worker 7"; tried again at '
+        "main|p0: 1 attempt from source offset 0, the last one ended with: worker of main|p0:"
+        ' expected its lock to be free, found it held by "warm worker 7"; tried again at '
     )
 
 
@@ -235,6 +235,21 @@ def test_the_key_of_a_finished_run_is_not_asked_for_again(main, status):
     main.launch(status=status)
     main.now += 10
     assert main.asked() == ["main|p0@0->1#1"]
+
+
+def test_attempts_of_one_unit_do_not_hide_those_of_another(tower):
+    tower.provision(configuration(namespace="a"))
+    tower.append(A, "a")
+    tower.launch(error="no luck")
+    tower.provision(configuration(namespace="b"))
+    [request] = [each for each in tower.tick().run_requests if each.partition_key == "b|p0"]
+    job = tower.definitions.resolve_job_def("refold")
+    for attempt in range(20):
+        tags = {**request.tags, ATTEMPT_TAG: str(attempt)}
+        run = tower.instance.create_run_for_job(job, tags=tags)
+        tower.instance.report_run_failed(run, "no luck")
+    tower.now += 400
+    assert tower.asked() == ["a|p0@0->1#1", "b|p0@0->1#20"]
 
 
 def test_the_longest_of_errors_is_cut(main):

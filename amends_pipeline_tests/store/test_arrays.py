@@ -101,36 +101,55 @@ def columns_of(rows):
     return [list(column) for column in zip(*rows, strict=True)]
 
 
-@pytest.mark.parametrize("count", [1, bulk.COPY_ROWS - 1, bulk.COPY_ROWS, 3 * bulk.COPY_ROWS])
-def test_few_and_many_rows_arrive_alike(connection, things, count):
+@pytest.mark.parametrize("copying", [True, False])
+@pytest.mark.parametrize("count", [1, 2, 255, 1_000])
+def test_rows_arrive_alike_either_way(connection, things, count, copying):
     rows = rows_of(count)
-    THINGS.insert(connection, columns_of(rows))
+    THINGS.insert(connection, columns_of(rows), copying=copying)
     assert things() == rows
 
 
 def test_a_copy_goes_out_in_parts(connection, things, monkeypatch):
     monkeypatch.setattr(bulk, "_COPY_AT_ONCE", 100)
-    rows = rows_of(bulk.COPY_ROWS + 1)
-    THINGS.insert(connection, columns_of(rows))
+    rows = rows_of(301)
+    THINGS.insert(connection, columns_of(rows), copying=True)
     assert things() == rows
 
 
-def test_no_rows_are_no_statement(connection, things):
-    THINGS.insert(connection, [[], [], [], [], []])
+@pytest.mark.parametrize("copying", [True, False])
+def test_no_rows_are_no_statement(connection, things, copying):
+    THINGS.insert(connection, [[], [], [], [], []], copying=copying)
     assert things() == []
 
 
-@pytest.mark.parametrize("count", [1, bulk.COPY_ROWS])
+@pytest.mark.parametrize("copying", [True, False])
 @pytest.mark.parametrize("words", [["", "a"], [None, "a"], [None, None], ["a", None]])
-def test_nulls_and_empty_texts_stay_apart(connection, things, count, words):
-    rows = [(i, 0, False, words[i % 2], None) for i in range(count)]
-    THINGS.insert(connection, columns_of(rows))
+def test_nulls_and_empty_texts_stay_apart(connection, things, copying, words):
+    rows = [(i, 0, False, words[i % 2], None) for i in range(9)]
+    THINGS.insert(connection, columns_of(rows), copying=copying)
     assert things() == rows
 
 
-@pytest.mark.parametrize("count", [1, bulk.COPY_ROWS])
-def test_rows_of_which_one_does_not_fit_are_refused(connection, things, count):
-    rows = [(i, 2**15 - (i > 0), False, "", None) for i in range(count)]
+@pytest.mark.parametrize("copying", [True, False])
+def test_rows_of_which_one_does_not_fit_are_refused(connection, things, copying):
+    rows = [(i, 2**15 - (i < 8), False, "", None) for i in range(9)]
     with pytest.raises(CounterExhausted, match="integers of 16 bits"):
-        THINGS.insert(connection, columns_of(rows))
+        THINGS.insert(connection, columns_of(rows), copying=copying)
     assert things() == []
+
+
+@pytest.mark.parametrize(
+    ("sizes", "parts"),
+    [
+        ([], [[]]),
+        ([1, 2, 3], [[1, 2, 3]]),
+        ([5, 5], [[5, 5]]),
+        ([5, 5, 1], [[5, 5], [1]]),
+        ([11, 1, 30, 9, 2], [[11], [1], [30], [9], [2]]),
+        ([0, 11], [[0], [11]]),
+    ],
+    ids=str,
+)
+def test_parts_are_as_large_as_one_parameter_may_be(sizes, parts, monkeypatch):
+    monkeypatch.setattr(bulk, "LARGEST_BYTES", 10)
+    assert [sizes[part] for part in bulk.runs(sizes)] == parts

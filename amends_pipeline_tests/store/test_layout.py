@@ -9,7 +9,7 @@ from amends_pipeline.inventory.envelope import Cause, Envelope, Type
 from amends_pipeline.kernel.errors import DatabaseUnavailable, ProtocolStop
 from amends_pipeline.ports import SourceRecord
 from amends_pipeline.sources import table
-from amends_pipeline.store import evidence, namespaces, pages
+from amends_pipeline.store import bulk, evidence, namespaces, pages
 from amends_pipeline_tests.contracts.bench import (
     STORY,
     Bench,
@@ -195,6 +195,40 @@ def test_large_slices_are_kept_as_memory_keeps_them(tables):
         seen.append(observed)
     assert len(seen[0]["snapshot"]["quarantine"]) > 300
     assert seen[0] == seen[1]
+
+
+def test_texts_of_any_length_are_kept_in_parts(tables, monkeypatch):
+    """A parameter has a limit; what does not fit into one goes in several."""
+    monkeypatch.setattr(bulk, "LARGEST_BYTES", 2_000)
+    monkeypatch.setattr(evidence, "LARGEST_BYTES", 2_000)
+    lines = []
+    for number in range(30):
+        txn_id = f"{number}" * (40 * (number % 5) + 1)
+        key, when = ("DEMO-PART", f"DEPOT-{'ABC'[number % 3]}"), f"2026-01-{number % 9 + 1:02d}"
+        lines.append(Line(encoded(document(key, txn_id, 1, "NEW", f"{when}T12:00:00Z", -9))))
+        lines.append(Line(b"{" * (100 * number)))
+    seen = []
+    for ledger in (MemoryLedger(), tables):
+        bench = provisioned(ledger)
+        for each in lines:
+            bench.append_lines([each])
+        bench.drain(size=60)
+        observed = bench.observed()
+        seen.append((observed["main|p0"], observed["snapshot"]["visible"]))
+        rejected = observed["snapshot"]["quarantine"]
+        assert [len(each.rejection.value) for each in rejected] == [100 * at for at in range(30)]
+    assert len(seen[1][0].pop("segments")) > len(seen[0][0].pop("segments"))
+    assert seen[0] == seen[1]
+
+
+def test_a_read_of_many_segments_goes_on_to_its_limit(bench):
+    values = [b"%d" % at for at in range(50)]
+    for value in values:
+        bench.source.append([SourceRecord(0, None, value)])
+    for limit in (1, 15, 16, 17, 32, 33, 50, 60):
+        records = bench.source.read(0, 0, 50, limit)
+        assert list(records.values) == values[:limit]
+        assert records.until == min(limit, 50)
 
 
 # --- configurations

@@ -17,8 +17,10 @@ from amends_pipeline.store.postgres import Database
 from amends_pipeline_tests.contracts.bench import STORY, Bench, provisioned
 
 COLUMNS = """
-SELECT table_name, array_agg(column_name::text) FROM information_schema.columns
-WHERE table_schema = 'amends' AND table_name <> 'alembic_version' GROUP BY table_name
+SELECT c.table_name, array_agg(c.column_name::text) FROM information_schema.columns c
+JOIN information_schema.tables t USING (table_schema, table_name)
+WHERE t.table_schema = 'amends' AND t.table_type = 'BASE TABLE'
+    AND t.table_name <> 'alembic_version' GROUP BY c.table_name
 """
 OBJECTS = """
 SELECT n.nspname || '.' || c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace

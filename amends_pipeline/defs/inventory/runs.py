@@ -6,12 +6,12 @@ attempt: so the next look needs no memory but Dagster's own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import dagster as dg
 
-from amends_pipeline.flows.automation import Attempts, Request
+from amends_pipeline.flows.automation import Attempts, Request, backoff_seconds
 from amends_pipeline.kernel.display import escape_terminal
 from amends_pipeline.store.server import redact
 
@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 
 PLACE_TAG = "amends/place"
 ATTEMPT_TAG = "amends/attempt"
+LOOKED_AT_RUNS = 4
+"""Runs of a place that one query looks at, on average."""
+TOLD_ERRORS = 10
+"""Errors that one tick looks up."""
 SHOWN_CHARACTERS = 300
 """Characters of an error that a sentence about it quotes."""
 
@@ -37,30 +41,63 @@ def tags_of(request: Request) -> Mapping[str, str]:
     return {PLACE_TAG: request.place, ATTEMPT_TAG: str(request.attempt)}
 
 
-def unfinished(instance: dg.DagsterInstance, tag: str, value: str) -> str | None:
-    """Name an unfinished run with a tag, in words; None when there is none."""
-    filters = dg.RunsFilter(tags={tag: value}, statuses=list(UNFINISHED))
-    found: Sequence[dg.DagsterRun] = instance.get_runs(filters, limit=1)
-    return f"run {found[0].run_id[:8]} ({found[0].status.value})" if found else None
+def unfinished(
+    instance: dg.DagsterInstance, tag: str, values: Collection[str]
+) -> Mapping[str, str]:
+    """Name, in words, an unfinished run for each value of a tag that has one."""
+    if not values:
+        return {}
+    filters = dg.RunsFilter(tags={tag: list(values)}, statuses=list(UNFINISHED))
+    return {
+        run.tags[tag]: f"run {run.run_id[:8]} ({run.status.value})"
+        for run in instance.get_runs(filters)
+    }
 
 
-def attempts(instance: dg.DagsterInstance, place: str) -> Attempts | None:
-    """What became of the runs from a place; None when there were none."""
-    found = instance.get_run_records(dg.RunsFilter(tags={PLACE_TAG: place}), limit=1)
-    if not found:
-        return None
-    [record] = found
-    number = record.dagster_run.tags.get(ATTEMPT_TAG, "")
-    return Attempts(
-        int(number) + 1 if number.isdecimal() else 1,
-        int(record.end_time or record.update_timestamp.timestamp()),
-        _ending(instance, record),
-    )
+def attempts(
+    instance: dg.DagsterInstance, places: Collection[str], now: int
+) -> Mapping[str, Attempts]:
+    """What became of the runs from each place that had any; `now` in seconds since 1970."""
+    latest = _latest(instance, places)
+    told = 0
+    found: dict[str, Attempts] = {}
+    for place, record in latest.items():
+        number = record.dagster_run.tags.get(ATTEMPT_TAG, "")
+        made = int(number) + 1 if number.isdecimal() else 1
+        ended_at = int(record.end_time or record.update_timestamp.timestamp())
+        # An error costs a look of its own, and is told only while the next attempt waits.
+        waits = now < ended_at + backoff_seconds(made) and told < TOLD_ERRORS
+        told += waits
+        run_id = record.dagster_run.run_id
+        ending = _ending(instance, record.dagster_run) if waits else f"run {run_id[:8]}"
+        found[place] = Attempts(made, ended_at, ending)
+    return found
 
 
-def _ending(instance: dg.DagsterInstance, record: RunRecord) -> str:
+def _latest(instance: dg.DagsterInstance, places: Collection[str]) -> Mapping[str, RunRecord]:
+    """The latest run from each place."""
+    if not places:
+        return {}
+    limit = LOOKED_AT_RUNS * len(places)
+    records = _records(instance, list(places), limit)
+    latest: dict[str, RunRecord] = {}
+    for record in records:
+        latest.setdefault(record.dagster_run.tags[PLACE_TAG], record)
+    if len(records) == limit:  # some places with many runs may have hidden others
+        for place in set(places) - latest.keys():
+            latest.update(zip([place], _records(instance, [place], 1), strict=False))
+    return latest
+
+
+def _records(
+    instance: dg.DagsterInstance, places: Sequence[str], limit: int
+) -> Sequence[RunRecord]:
+    """Runs from some places, the latest first."""
+    return instance.get_run_records(dg.RunsFilter(tags={PLACE_TAG: list(places)}), limit=limit)
+
+
+def _ending(instance: dg.DagsterInstance, run: dg.DagsterRun) -> str:
     """Say how a run ended."""
-    run = record.dagster_run
     if run.status is dg.DagsterRunStatus.FAILURE:
         text = _error(instance, run.run_id)
         return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}..."

@@ -90,11 +90,9 @@ def _look_for_records(context: dg.SensorEvaluationContext, ledger: LedgerResourc
     with ledger.open() as opened:
         standings = opened.store.standing()
     units = [each for each in standings if _NAMESPACE.fullmatch(each.unit.namespace)]
-    plan = partial(plan_runs, now=_now())
+    situations = [Situation(each) for each in units]
     decisions = [
-        *plan(
-            _informed(context.instance, [Situation(each) for each in units], PARTITION_TAG, plan)
-        ),
+        *_decided(context.instance, situations, PARTITION_TAG, plan_runs),
         *_misnamed(standings),
     ]
     return _result(
@@ -217,8 +215,8 @@ def _look_at_verdicts(context: dg.SensorEvaluationContext, ledger: LedgerResourc
         verdicts = settled_verdicts(opened)
         standings = opened.store.standing()
     situations = [Situation(each, verdict=verdicts.get(each.unit)) for each in standings]
-    plan = partial(plan_verdicts, now=_now(), interval_seconds=interval)
-    decisions = plan(_informed(context.instance, situations, PARTITION_TAG, plan))
+    plan = partial(plan_verdicts, interval_seconds=interval)
+    decisions = _decided(context.instance, situations, PARTITION_TAG, plan)
     return _result(
         context,
         decisions,
@@ -260,9 +258,8 @@ def _look_at_folders(context: dg.SensorEvaluationContext, ledger: LedgerResource
         return dg.SkipReason(f"No source has a folder in {shown(str(root))}.")
     with ledger.open() as opened:
         sources = {each.source for each in opened.store.standing()}
-    plan = partial(plan_landings, now=_now())
     landings = [Landing(each, known=each.source in sources) for each in folders]
-    decisions = plan(_informed(context.instance, landings, SOURCE_TAG, plan))
+    decisions = _decided(context.instance, landings, SOURCE_TAG, plan_landings)
     return _result(
         context,
         decisions,
@@ -292,24 +289,26 @@ def _clearly(context: dg.SensorEvaluationContext, look_around: Callable[[], Look
         raise dg.Failure(f"{type(error).__name__}: {redact(str(error))}") from None
 
 
-def _informed(
+def _decided(
     instance: dg.DagsterInstance,
     cases: Sequence[Case],
     tag: str,
-    plan: Callable[[Sequence[Case]], Sequence[Decision]],
-) -> list[Case]:
-    """Add what Dagster knows, of those alone that a run would be asked for."""
+    plan: Callable[[Sequence[Case], int], Sequence[Decision]],
+) -> list[Decision]:
+    """Decide, then ask Dagster about those alone that a run would be asked for, and decide anew."""
+    now = _now()
+    asked = [each for each in plan(cases, now) if isinstance(each, Request)]
+    running = unfinished(instance, tag, {each.subject for each in asked})
+    places = {each.subject: each.place for each in asked}
+    tried = attempts(instance, {each.place for each in asked}, now)
 
-    def informed(case: Case, decision: Decision) -> Case:
-        if isinstance(decision, Skip):
+    def informed(case: Case) -> Case:
+        place = places.get(case.subject)
+        if place is None:
             return case
-        return replace(
-            case,
-            running=unfinished(instance, tag, decision.subject),
-            attempts=attempts(instance, decision.place),
-        )
+        return replace(case, running=running.get(case.subject), attempts=tried.get(place))
 
-    return [informed(*each) for each in zip(cases, plan(cases), strict=True)]
+    return list(plan([informed(each) for each in cases], now))
 
 
 def _result(
