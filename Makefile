@@ -21,7 +21,7 @@ setup: $(SYNCED) ## make .venv: pinned packages and the project (with or without
 demo: $(SYNCED) ## the three stages of the first ledger, run by Dagster, as a transcript
 	@$(BIN)/amends demo
 
-up: $(SYNCED) ## Dagster over your ledgers, with a demo to look at; Ctrl-C stops it (UP_ARGS="--port 3001")
+up: $(SYNCED) ## Dagster's pages over your ledgers, until Ctrl-C (UP_ARGS="--port 3001")
 	@$(BIN)/amends up --with-parent $(UP_ARGS)
 
 test: $(SYNCED) ## the whole suite, PostgreSQL included (PYTEST_ARGS="-k refold" for a part)

@@ -7,6 +7,7 @@ import json
 import os
 import secrets
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -33,6 +34,7 @@ DAGSTER_FOLDER = "dagster"
 LOG_FOLDER = "logs"
 DAGSTER_HOME = "DAGSTER_HOME"
 SETTINGS = "dagster.yaml"
+LONGEST_BASE_BYTES = 60  # of the 103 that the path of a socket may have everywhere
 # Options of Dagster's programs that a variable could give in contradiction to ours.
 NOT_OURS = ("DAGSTER_GRPC_PORT", "DAGSTER_GRPC_SOCKET", "DAGSTER_GRPC_HOST", "DAGSTER_INSTANCE_REF")
 
@@ -55,8 +57,11 @@ class Stack:
     def environment(self) -> dict[str, str]:
         """What all its processes are given."""
         inherited = {name: value for name, value in os.environ.items() if name not in NOT_OURS}
+        # What they leave in the temporary folder when they are killed goes with it.
+        temporary = {} if self._folder is None else {"TMPDIR": str(self._folder)}
         return {
             **inherited,
+            **temporary,
             HOME_VARIABLE: str(self.home),
             DAGSTER_HOME: str(self.dagster_home),
             STACK_VARIABLE: self.id,
@@ -87,8 +92,7 @@ class Stack:
 
     def start_code_server(self) -> None:
         """Start the guard, then what loads the definitions and starts the runs."""
-        # The path of a socket must be short, and nobody else may reach it.
-        self._folder = Path(tempfile.mkdtemp(prefix="amends-up-"))
+        self._folder = _folder_for_sockets()
         self._guard = self._guarding()
         self._start(
             CODE_SERVER,
@@ -118,11 +122,15 @@ class Stack:
     def check(self) -> None:
         """Raise OperationError when one of the processes has ended; replace a killed guard."""
         for name, process in self._processes.items():
-            if process.poll() is not None:
+            status = process.poll()
+            if status is not None:
+                how = (
+                    f"by {signal.Signals(-status).name}" if status < 0 else f"with status {status}"
+                )
                 raise OperationError(
                     f"{name} ({self.logs.folder / name}.log)",
                     expected="it to run",
-                    found=f"its end with status {process.returncode}: {self.logs.last_words(name)}",
+                    found=f"its end {how} after these words: {self.logs.last_words(name)}",
                 )
         if self._guard is not None and self._guard.poll() is not None:
             self._guard = self._guarding()
@@ -186,6 +194,13 @@ class Stack:
                 stderr=log,
                 process_group=0 if self._guard is None else self._guard.pid,
             )
+
+
+def _folder_for_sockets() -> Path:
+    """Make a folder that nobody else can reach and whose path is short, as that of sockets must."""
+    base = tempfile.gettempdir()
+    too_long = len(os.fsencode(base)) > LONGEST_BASE_BYTES
+    return Path(tempfile.mkdtemp(prefix="amends-up-", dir="/tmp" if too_long else base))  # noqa: S108 - it is made 0700
 
 
 def end_leftovers(environment: dict[str, str], lives: Callable[[str], bool]) -> None:

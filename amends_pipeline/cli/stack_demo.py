@@ -29,7 +29,9 @@ from amends_pipeline.flows.provision import provision
 from amends_pipeline.inventory.config import parse_configuration
 from amends_pipeline.kernel.errors import (
     ConfigurationError,
+    DatabaseUnavailable,
     ForeignIncarnation,
+    OutcomeUnknown,
     UnknownNamespace,
 )
 from amends_pipeline.ports import Ledger, Unit
@@ -144,8 +146,19 @@ class Filling:
     def run(self) -> None:
         """Append what is missing, each stage when readers have the one before. Raises AmendsError.
 
-        It returns when all is appended, somebody else appended, or `stop` was called.
+        It returns when all is appended, somebody else appended, or `stop` was called. A database
+        that is away is waited for.
         """
+        while True:
+            try:
+                self._fill()
+            except (DatabaseUnavailable, OutcomeUnknown):  # the next try looks what is there
+                if self._stop.wait(POLL_SECONDS):
+                    return
+            else:
+                return
+
+    def _fill(self) -> None:
         for number, stage in enumerate(STAGES):
             if self._ends() == _ends_after(number):
                 while number and not self._published():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -12,7 +13,7 @@ SHOWN_LENGTH = 300
 LAST_LINES = 3
 
 _STYLE = re.compile(r"\x1b\[[0-9;]*m")
-_ERROR = re.compile(r" - (?:ERROR|CRITICAL) - |\A(?:ERROR|CRITICAL):")
+_ERROR = re.compile(r" - (?:ERROR|CRITICAL) - |\A(?:ERROR|CRITICAL): ")  # Dagster, uvicorn
 
 
 class Logs:
@@ -41,17 +42,19 @@ class Logs:
 
     def last_words(self, name: str) -> str:
         """Return the last lines of a log on one line."""
-        with self._path(name).open("rb") as file:
+        told: list[str] = []
+        with suppress(FileNotFoundError), self._path(name).open("rb") as file:
             file.seek(max(0, file.seek(0, 2) - CHUNK_BYTES))
             lines = _plain(file.read().decode(errors="replace")).split("\n")
-        told = [line.strip() for line in lines if line.strip()]
+            told = [line.strip() for line in lines if line.strip()]
         return " | ".join(told[-LAST_LINES:]) or "nothing"
 
     def _path(self, name: str) -> Path:
         return self.folder / f"{name}.log"
 
     def _new_lines(self, name: str) -> list[str]:
-        with self._path(name).open("rb") as file:
+        data = b""
+        with suppress(FileNotFoundError), self._path(name).open("rb") as file:  # somebody tidied up
             file.seek(self._read[name])
             data = file.read(CHUNK_BYTES)
         self._read[name] += len(data)

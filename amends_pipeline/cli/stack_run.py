@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import threading
@@ -9,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from amends_pipeline.cli.opening import without_passwords
 from amends_pipeline.cli.output import counted
@@ -33,10 +34,13 @@ if TYPE_CHECKING:
     from amends_pipeline.cli.up import Ending
 
 READY_SECONDS = 120.0
+ANSWER_SECONDS = 2.0
 POLL_SECONDS = 0.1
 BEAT_SECONDS = 0.25
 REMEMBERED = 500
 """Errors that are shown once each."""
+
+Answer = TypeVar("Answer")
 
 
 class Wishes(NamedTuple):
@@ -55,6 +59,7 @@ def run(session: Session, wishes: Wishes, ending: Ending) -> None:
     Raises OperationError, InputError.
     """
     began = time.monotonic()
+    _tame_logging()
     home = wishes.home or Path(os.environ.get(HOME_VARIABLE) or DEFAULT_HOME)
     home = home.expanduser().resolve()
     os.environ[HOME_VARIABLE] = str(home)  # Dagster's storage, in this process too, looks there
@@ -76,6 +81,35 @@ def run(session: Session, wishes: Wishes, ending: Ending) -> None:
         while True:
             life.check()
             time.sleep(BEAT_SECONDS)
+
+
+def _tame_logging() -> None:
+    """Show what our own modules log, and nothing of what libraries in this process do."""
+
+    class Complaints(logging.Handler):
+        """Writes to standard error, as all that is not asked for."""
+
+        def emit(self, record: logging.LogRecord) -> None:
+            complain(without_passwords(record.getMessage()))
+
+    logging.getLogger().addHandler(logging.NullHandler())
+    ours = logging.getLogger("amends_pipeline")
+    ours.addHandler(Complaints(logging.WARNING))
+    ours.propagate = False
+
+
+def within(seconds: float, question: Callable[[], Answer]) -> Answer | None:
+    """Return the answer to a question; None if it fails or takes longer than so many seconds."""
+    answers: list[Answer] = []
+
+    def ask() -> None:
+        with suppress(Exception):
+            answers.append(question())
+
+    thread = threading.Thread(target=ask, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    return answers[0] if answers else None
 
 
 def _holder(port: int) -> str:
@@ -168,6 +202,8 @@ class _Life:
         left = len(self._in_progress())
         also = f"; {counted(left, 'run')} in progress, with {GRACE_SECONDS:.0f} s to finish"
         self._session.say(f"stopping{also if left else ''}")
+        if self._instance is None:  # nothing was begun, or nothing can be put down any more
+            self._ending.hurry.set()
         self._stack.stop(lambda: bool(self._in_progress()), self._ending.hurry)
         failed = self._fail_left()
         if failed:
@@ -176,23 +212,32 @@ class _Life:
             self._instance.dispose()
 
     def _in_progress(self) -> Sequence[DagsterRun]:
-        if self._instance is None:
-            return ()
         from amends_pipeline.defs.stack import running
 
-        with suppress(Exception):  # without a database nothing can be in progress
-            return running(self._instance, self._stack.id)
-        return ()
+        return self._asked(lambda instance: running(instance, self._stack.id))
 
     def _fail_left(self) -> Sequence[DagsterRun]:
-        runs = self._in_progress()
-        if self._instance is None or not runs:
-            return ()
         from amends_pipeline.defs.stack import fail
 
-        with suppress(Exception):  # the next start does it
-            return fail(self._instance, runs, "Its stack was stopped while it was in progress")
-        return ()
+        why = "Its stack was stopped while it was in progress"
+        runs = self._in_progress()
+        return self._asked(lambda instance: fail(instance, runs, why)) if runs else ()
+
+    def _asked(
+        self, question: Callable[[DagsterInstance], Sequence[DagsterRun]]
+    ) -> Sequence[DagsterRun]:
+        """Ask Dagster's storage on the way out, once more only if it did answer.
+
+        It tries long and again to reach a database that is gone. What is not marked now, the next
+        stack marks.
+        """
+        instance = self._instance
+        if instance is None:
+            return ()
+        answer = within(ANSWER_SECONDS, lambda: question(instance))
+        if answer is None:
+            self._instance = None
+        return answer or ()
 
     # What is told
 

@@ -17,6 +17,7 @@ from amends_pipeline.defs.inventory.verification import (
     Moment,
     announce,
     evaluation,
+    latest_materialization,
     roll_up,
     verdict_on,
 )
@@ -69,9 +70,10 @@ def judge(
     asked_by_sensor = SENSOR_TAG in context.run.tags
     partition = str(context.partition_key)
     moment = Moment(context.run, context.log, partition, processed=asked_by_sensor)
+    target = latest_materialization(context.instance, VIEW_EQUALS_ORACLE, partition)
     announce(context, VIEW_EQUALS_ORACLE, partition)
     announce(context, EVERY_UNIT_IS_VERIFIED)
-    yield evaluation(verdict_on(moment, ledger), VIEW_EQUALS_ORACLE, partition)
+    yield evaluation(verdict_on(moment, ledger), VIEW_EQUALS_ORACLE, partition, target)
     yield evaluation(roll_up(ledger, context.run, context.log), EVERY_UNIT_IS_VERIFIED)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from amends_pipeline.flows.bulk import rarely_collected
 from amends_pipeline.flows.ingest import COMMIT_RECORDS, SLICE_RECORDS, Worker
 from amends_pipeline.flows.project import Projected, project
 from amends_pipeline.flows.publish import relay
@@ -172,7 +173,8 @@ def _owning(
                 waiting=options.waiting,
             ) as token:
                 epoch = token.epoch
-                work(token)
+                with rarely_collected():
+                    work(token)
         except OutcomeUnknown:
             if attempt == ATTEMPTS:
                 raise

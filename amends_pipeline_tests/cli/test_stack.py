@@ -1,4 +1,4 @@
-"""The parts of a stack: its logs, its guard, what earlier stacks left, the demo, the signals."""
+"""The parts of a stack: its logs, its guard, what earlier stacks left, its home, the signals."""
 
 from __future__ import annotations
 
@@ -6,30 +6,19 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from amends_pipeline.cli import stack as stack_module
-from amends_pipeline.cli import stack_demo, stack_guard
+from amends_pipeline.cli import stack_guard
 from amends_pipeline.cli.stack import Stack, end_leftovers
-from amends_pipeline.cli.stack_demo import DEMO, SOURCE, Filling, configuration, provisioned
 from amends_pipeline.cli.stack_logs import Logs
+from amends_pipeline.cli.stack_run import within
 from amends_pipeline.cli.up import hearing_signals
-from amends_pipeline.flows.append import Line, append
-from amends_pipeline.flows.catch_up import catch_up
-from amends_pipeline.flows.drain import Options
-from amends_pipeline.flows.provision import provision
-from amends_pipeline.inventory.config import parse_configuration
-from amends_pipeline.inventory.envelope import STATUS_DAY
 from amends_pipeline.kernel.errors import InputError
-from amends_pipeline.kernel.instants import day_text
-from amends_pipeline_tests import tables
-from amends_pipeline_tests.contracts.ledgers import MemoryLedger
 
 GUARD = [sys.executable, "-I", "-S", stack_guard.__file__]
 SLEEP = [sys.executable, "-c", "import time; print(flush=True); time.sleep(600)"]
@@ -81,6 +70,7 @@ def logs(tmp_path):
         ("2026-11-30 15:00:00 +0000 - dagster - WARNING - Retrying", False),
         ("ERROR:    [Errno 98] error while attempting to bind", True),
         ("The word ERROR: in the middle", False),
+        ("ERROR:dagster.daemon:Caught an error", False),  # some lines are logged a second time so
         ("  File 'x.py', line 3", False),
     ],
 )
@@ -106,6 +96,13 @@ def test_the_last_words_are_the_last_lines_with_something_in_them(logs):
         log.write(b"one\n\x1b[31mtwo\x1b[0m\n\n  three\n \nfour\n\n")
     assert logs.last_words("daemon") == "two | three | four"
     logs.fresh("daemon").close()
+    assert logs.last_words("daemon") == "nothing"
+
+
+def test_a_log_that_somebody_removed_tells_nothing(logs):
+    logs.fresh("daemon").close()
+    (logs.folder / "daemon.log").unlink()
+    assert list(logs.errors()) == []
     assert logs.last_words("daemon") == "nothing"
 
 
@@ -251,133 +248,24 @@ def test_without_a_checkout_it_says_what_is_missing(tmp_path, monkeypatch):
         Stack(tmp_path / "home", 3000).settle()
 
 
-# The demo
+# On the way out
 
 
-@pytest.fixture
-def ledger():
-    return MemoryLedger()
+def answer_late():
+    time.sleep(600)
 
 
-@pytest.fixture
-def instance():
-    """What Dagster is told of partitions, by name."""
-    partitions = {}
-    return SimpleNamespace(partitions=partitions, add_dynamic_partitions=partitions.__setitem__)
-
-
-def provision_other(ledger, **members):
-    provision(ledger, parse_configuration(tables.configuration(**members)))
-
-
-def ends(ledger):
-    return [extent.end for extent in ledger.source(SOURCE).extents()]
-
-
-def work(ledger):
-    catch_up(ledger, DEMO, Options(holder="a test"), lambda _: None)
-
-
-def seen(ledger):
-    """What readers see: days with their close, alerts marked."""
-    config = ledger.store.config(DEMO)
-    days = {}
-    with ledger.store.snapshot(DEMO) as snapshot:
-        for row in snapshot.visible():
-            if row.day != STATUS_DAY:
-                place = (config.keys[row.key].stock_key.item, day_text(row.day))
-                days.setdefault(place, []).append(row.close)
-    return {
-        f"{item} {day}": f"{closes[0]}{' alert' * (len(closes) - 1)}"
-        for (item, day), closes in days.items()
-    }
-
-
-def test_the_demo_is_made_where_there_is_none(ledger, instance):
-    assert provisioned(ledger)
-    assert ledger.store.info(DEMO).follows
-    assert provisioned(ledger)
-    Filling(ledger, instance)
-    assert instance.partitions == {"namespace": ["demo"], "source_partition": ["p0", "p1"]}
+def fail():
+    raise OSError
 
 
 @pytest.mark.parametrize(
-    ("namespace", "source", "theirs"),
-    [
-        ("main", "feed", False),
-        ("demo", "feed", True),  # their namespace
-        ("demo", SOURCE, True),
-        ("main", SOURCE, True),  # their source, of one partition
-    ],
+    ("question", "answer"), [(lambda: (), ()), (fail, None), (answer_late, None)]
 )
-def test_what_is_somebody_elses_is_left_as_it_is(ledger, namespace, source, theirs):
-    provision_other(ledger, namespace=namespace, source=source)
-    before = ledger.store.info(namespace)
-    assert provisioned(ledger) is not theirs
-    assert ledger.store.info(namespace) == before
-    assert {info.namespace for info in ledger.store.namespaces()} == (
-        {namespace} if theirs else {namespace, DEMO}
-    )
-
-
-def test_history_comes_first_and_corrections_when_readers_have_it(ledger, instance, monkeypatch):
-    monkeypatch.setattr(stack_demo, "POLL_SECONDS", 0.01)
-    provisioned(ledger)
-    filling = threading.Thread(target=Filling(ledger, instance).run)
-    filling.start()
-    assert comes_true(lambda: ends(ledger) == [3, 3])
-    time.sleep(0.1)
-    assert ends(ledger) == [3, 3]
-    work(ledger)
-    assert seen(ledger) == {
-        "DEMO-BOLT 2026-01-01": "280",
-        "DEMO-BOLT 2026-01-02": "190",
-        "DEMO-BOLT 2026-01-04": "120 alert",
-        "DEMO-PART 2026-01-01": "50 alert",
-        "DEMO-PART 2026-01-02": "30",
-        "DEMO-PART 2026-01-03": "80",
-    }
-    filling.join(SECONDS)
-    assert ends(ledger) == [5, 4]
-    work(ledger)
-    assert seen(ledger) == {
-        "DEMO-BOLT 2026-01-01": "280",
-        "DEMO-BOLT 2026-01-03": "220",
-        "DEMO-BOLT 2026-01-04": "150",
-        "DEMO-PART 2026-01-01": "70",
-        "DEMO-PART 2026-01-02": "50 alert",
-    }
-
-
-def test_the_next_stack_goes_on_where_the_demo_was_left(ledger, instance):
-    provisioned(ledger)
-    first = Filling(ledger, instance)
-    first.stop()
-    first.run()
-    assert ends(ledger) == [3, 3]
-    work(ledger)
-    for _ in range(2):
-        Filling(ledger, instance).run()
-        assert ends(ledger) == [5, 4]
-
-
-@pytest.mark.parametrize("after_stages", [0, 1])
-def test_who_appends_to_the_demo_has_it_for_himself(ledger, instance, after_stages):
-    provisioned(ledger)
-    if after_stages:
-        stopped = Filling(ledger, instance)
-        stopped.stop()
-        stopped.run()
-    append(ledger, DEMO, [Line("by hand", 1, b"no record")])
-    work(ledger)
-    before = ends(ledger)
-    Filling(ledger, instance).run()
-    assert ends(ledger) == before
-
-
-def test_the_demo_is_a_configuration_like_any_other():
-    config = parse_configuration(configuration())
-    assert (config.namespace, config.source, config.partitions) == (DEMO, SOURCE, 2)
+def test_a_question_without_an_answer_holds_nothing_up(question, answer):
+    began = time.monotonic()
+    assert within(0.3, question) == answer
+    assert time.monotonic() - began < SECONDS
 
 
 # Signals

@@ -21,7 +21,7 @@ STORED = sorted(set(SPECS) - {"open_reorders"})
 PICTURED_KINDS = {"postgres", "table", "pandas", "parquet"}
 
 
-@pytest.mark.parametrize("name", SPECS)
+@pytest.mark.parametrize("name", sorted(SPECS))
 def test_each_asset_says_what_it_is_and_whose(name):
     spec = SPECS[name]
     assert spec.group_name == (EXAMPLES if name == "open_reorders" else GROUP)
@@ -33,7 +33,7 @@ def test_each_asset_says_what_it_is_and_whose(name):
     assert spec.code_version or name == "source_log"
 
 
-@pytest.mark.parametrize("name", SPECS)
+@pytest.mark.parametrize("name", sorted(SPECS))
 def test_a_description_is_one_sentence_of_plain_text(name):
     description = SPECS[name].description
     assert re.fullmatch(r"[A-Z][^.]*\.", description)
@@ -94,7 +94,7 @@ def test_the_columns_that_an_asset_shows_are_those_of_its_table(name, database_u
     assert shown(metadata["dagster/column_schema"]) == stored
 
 
-@pytest.mark.parametrize("view", READER_VIEWS)
+@pytest.mark.parametrize("view", sorted(READER_VIEWS))
 def test_the_view_shows_the_columns_of_what_readers_query(view, database_url):
     schema = SPECS["materialized_view"].metadata[f"columns_of_{view}"].schema
     assert shown(schema) == columns_of(f"amends.{view}", database_url)

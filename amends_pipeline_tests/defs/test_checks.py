@@ -220,7 +220,7 @@ def test_every_status_is_told_under_the_same_keys(main):
 
 def test_verdicts_are_kept_by_unit(main):
     main.append("A r1 NEW day 1 -50")
-    main.backfill()
+    made = main.backfill().result.run_id
     main.verify()
     main.verify()
     history = main.instance.event_log_storage.get_asset_check_execution_history(
@@ -229,6 +229,9 @@ def test_verdicts_are_kept_by_unit(main):
     assert [record.partition for record in history] == ["main|p0"] * 3
     assert len({record.run_id for record in history}) == 3  # each has a link to its run
     assert all(record.status.value == "SUCCEEDED" for record in history)
+    # Each is about what was materialized, so that the grid of partitions shows it.
+    targets = [record.evaluation.target_materialization_data.run_id for record in history]
+    assert targets == [made] * 3
 
 
 def test_the_table_of_differences_holds_two_hundred_rows_and_the_total_stands_beside_it():

@@ -18,7 +18,11 @@ from amends_pipeline_tests.flows.test_review import standing, verdict
 from amends_pipeline_tests.tables import configuration, day
 
 ROLL_UP = "every_unit_is_verified"
-P0, P1 = Unit("main", 0), Unit("main", 1)
+P0 = Unit("main", 0)
+TOO_MANY = (
+    "1001 exclusions are too many to show. Take rejections and conflicts from the output of:"
+    " amends inventory verify --namespace main --json"
+)
 
 
 def seen(result) -> tuple[str, bool, str]:
@@ -164,7 +168,10 @@ def test_it_can_be_executed_by_itself_and_without_a_partition(main):
     main.append("A r1 NEW day 1 -50")
     main.refold()
     alone = dg.define_asset_job(
-        "alone", selection=dg.AssetSelection.checks(dg.AssetCheckKey("materialized_view", ROLL_UP))
+        "alone",
+        selection=dg.AssetSelection.checks(
+            dg.AssetCheckKey(dg.AssetKey("materialized_view"), ROLL_UP)
+        ),
     )
     definitions = dg.Definitions.merge(main.definitions, dg.Definitions(jobs=[alone]))
     run = main.executed(definitions.resolve_job_def("alone"), {})
@@ -240,10 +247,7 @@ def test_a_verification_that_a_sensor_asked_for_judges_what_is_processed(main):
     main.refold()
     main.append("B r1 NEW day 2 -20")
     asked = main.verify(tags={"dagster/sensor_name": "stale_verdicts"})
-    assert seen(asked.check()) == ("PASS", True, "ERROR") or seen(asked.check())[:2] == (
-        "PASS",
-        True,
-    )
+    assert seen(asked.check())[:2] == ("PASS", True)
     assert rows(asked.check().metadata["boundary"]) == [(0, 1, 1, 0, 3, 3)]
     assert "main|p0 stands at 1, 1 record behind" in asked.check(ROLL_UP).description
 
@@ -304,8 +308,7 @@ def test_exclusions_are_accepted_by_the_manifest_that_the_check_shows(main, tmp_
         ),
         (
             "malformed\n" * 1_001,
-            "1001 exclusions are too many to show. Take rejections and conflicts from the output"
-            " of: amends inventory verify --namespace main --json",
+            TOO_MANY,
         ),
     ],
 )

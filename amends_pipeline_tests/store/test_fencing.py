@@ -17,7 +17,10 @@ from amends_pipeline.ports import Role
 from amends_pipeline_tests.contracts.bench import STORY, provisioned
 from amends_pipeline_tests.store.writes import EACH_WRITE, LOCKERS, PROGRESS
 
-WAITING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+WAITING = """
+SELECT count(*) FROM pg_stat_activity
+WHERE wait_event_type = 'Lock' AND backend_type = 'client backend' AND datname = current_database()
+"""
 
 
 @pytest.fixture

@@ -128,7 +128,7 @@ def _says(each: Reviewed) -> str:
     elif verdict.status == Status.PASS:
         says = "agrees" if verdict.accepted else "excludes less than what is accepted"
     else:
-        says = f"is {verdict.status}"
+        says = f"is {cell(verdict.status)}"
         if verdict.differences:
             rows = "row differs" if verdict.differences == 1 else "rows differ"
             says = f"{says}, {verdict.differences} {rows}"

@@ -9,6 +9,9 @@ import dagster as dg
 from dagster._core.definitions.asset_checks.asset_check_evaluation import (
     AssetCheckEvaluationPlanned,
 )
+from dagster._core.definitions.asset_checks.asset_check_evaluation import (
+    AssetCheckEvaluationTargetMaterializationData as Target,
+)
 from dagster._core.events import DagsterEvent, DagsterEventType
 
 from amends_pipeline.defs.inventory.roll_up import not_rolled_up, rolled_up
@@ -125,8 +128,23 @@ def announce(
     context.instance.report_dagster_event(planned, context.run_id, logging.DEBUG)
 
 
+def latest_materialization(
+    instance: dg.DagsterInstance, spec: dg.AssetCheckSpec, partition: str
+) -> Target | None:
+    """What a verdict on a partition is about: without it, the UI counts the verdict as missing."""
+    filters = dg.AssetRecordsFilter(asset_key=spec.asset_key, asset_partitions=[partition])
+    for record in instance.fetch_materializations(filters, limit=1).records:
+        return Target(
+            storage_id=record.storage_id, run_id=record.run_id, timestamp=record.timestamp
+        )
+    return None
+
+
 def evaluation(
-    result: dg.AssetCheckResult, spec: dg.AssetCheckSpec, partition: str | None = None
+    result: dg.AssetCheckResult,
+    spec: dg.AssetCheckSpec,
+    partition: str | None = None,
+    target: Target | None = None,
 ) -> dg.AssetCheckEvaluation:
     """The event of a result, for where Dagster does not make it itself."""
     return dg.AssetCheckEvaluation(
@@ -138,4 +156,5 @@ def evaluation(
         metadata=result.metadata,
         blocking=False,
         partition=partition,
+        target_materialization_data=target,
     )

@@ -1,0 +1,1 @@
+"""What people see in the UI, looked at by a real browser."""
