@@ -77,7 +77,6 @@ def run(session: Session, wishes: Wishes, ending: Ending) -> None:
         blocks.callback(life.end)
         life.start(blocks)
         life.tell(round((time.monotonic() - began) * 1_000))
-        life.fill_demo()
         while True:
             life.check()
             time.sleep(BEAT_SECONDS)
@@ -159,8 +158,10 @@ class _Life:
             self._instance = DagsterInstance.from_config(str(self._stack.dagster_home))
             self._reaped = reap(self._instance, self._locks.lives)
             if self._wishes.demo and provisioned(ledger):
-                self._filling = Filling(ledger, self._instance)
-                blocks.callback(self._filling.stop)
+                filling = self._filling = Filling(ledger, self._instance)
+                blocks.callback(filling.stop)
+                # At once: the first verdict that anybody sees shall not be about an empty ledger.
+                threading.Thread(target=lambda: _fill(filling), daemon=True).start()
         except SQLAlchemyError as error:
             raise self._server.unavailable(error) from error
 
@@ -283,17 +284,12 @@ class _Life:
             return "none: a namespace demo, or its source demo-feed, is there already"
         return "none"
 
-    def fill_demo(self) -> None:
-        """Bring the demo's records in while everything runs."""
-        if self._filling is not None:
-            target = self._fill
-            threading.Thread(target=target, args=(self._filling,), daemon=True).start()
 
-    def _fill(self, filling: Filling) -> None:
-        try:
-            filling.run()
-        except AmendsError as error:
-            complain(without_passwords(f"namespace demo: {error}"))
+def _fill(filling: Filling) -> None:
+    try:
+        filling.run()
+    except AmendsError as error:
+        complain(without_passwords(f"namespace demo: {error}"))
 
 
 def _named(run: DagsterRun) -> str:
