@@ -220,10 +220,12 @@ def _program() -> str:
 
 def _written(*parts: RenderableType | Sequence[RenderableType]) -> bytes:
     terminal = sys.stdout is not None and sys.stdout.isatty()
+    # What is not for a terminal is laid out the same whatever terminal it was started from.
+    columns = shutil.get_terminal_size((WIDTH, 24)).columns if terminal else WIDTH
     console = Console(
         file=io.StringIO(),
         force_terminal=terminal,
-        width=min(WIDTH, shutil.get_terminal_size((WIDTH, 24)).columns),
+        width=min(WIDTH, columns),
         highlight=False,
         markup=False,
     )

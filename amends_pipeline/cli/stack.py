@@ -15,6 +15,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import amends_pipeline
@@ -34,6 +35,8 @@ DAGSTER_FOLDER = "dagster"
 LOG_FOLDER = "logs"
 DAGSTER_HOME = "DAGSTER_HOME"
 SETTINGS = "dagster.yaml"
+TEMPORARY = "temporary"
+PREFIX = "amends-up-"
 LONGEST_BASE_BYTES = 60  # of the 103 that the path of a socket may have everywhere
 # Options of Dagster's programs that a variable could give in contradiction to ours.
 NOT_OURS = ("DAGSTER_GRPC_PORT", "DAGSTER_GRPC_SOCKET", "DAGSTER_GRPC_HOST", "DAGSTER_INSTANCE_REF")
@@ -92,7 +95,7 @@ class Stack:
 
     def start_code_server(self) -> None:
         """Start the guard, then what loads the definitions and starts the runs."""
-        self._folder = _folder_for_sockets()
+        self._folder = _folder_for_sockets(self.dagster_home / TEMPORARY)
         self._guard = self._guarding()
         self._start(
             CODE_SERVER,
@@ -196,11 +199,21 @@ class Stack:
             )
 
 
-def _folder_for_sockets() -> Path:
-    """Make a folder that nobody else can reach and whose path is short, as that of sockets must."""
+def _folder_for_sockets(known: Path) -> Path:
+    """Make a folder that nobody else can reach and whose path is short, as that of sockets must.
+
+    known: the file that names it, so that the next stack removes it if nobody else was left to.
+    """
+    with suppress(OSError):
+        former = Path(known.read_text())
+        if former.name.startswith(PREFIX):
+            shutil.rmtree(former)
     base = tempfile.gettempdir()
     too_long = len(os.fsencode(base)) > LONGEST_BASE_BYTES
-    return Path(tempfile.mkdtemp(prefix="amends-up-", dir="/tmp" if too_long else base))  # noqa: S108 - it is made 0700
+    base = "/tmp" if too_long else base  # noqa: S108 - what is made there is 0700
+    folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=base))
+    known.write_text(str(folder))
+    return folder
 
 
 def end_leftovers(environment: dict[str, str], lives: Callable[[str], bool]) -> None:

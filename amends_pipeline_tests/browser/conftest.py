@@ -1,8 +1,8 @@
 """One stack and one browser for all tests of this folder.
 
-Pictures of every step are kept in `test-output/browser`, with the times that were measured. Browser
-and stack end with the last test here: Playwright leaves an event loop running in its thread, where
-later tests want one of their own.
+Pictures of every step are kept in `test-output/browser`, with the times that were measured; workers
+of pytest-xdist have a stack and a folder each. Browser and stack end with the last test here:
+Playwright has an event loop in its thread, where other tests want one of their own.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ import json
 import os
 import shutil
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from amends_pipeline_tests.browser.stack import SECONDS, Stack, comes_true, settled
+from amends_pipeline_tests.browser.stack import DEMO_UNITS, Stack, comes_true, settled
 from amends_pipeline_tests.conftest import make_home, remove_home
 
 OUTPUT = Path(__file__).parents[2] / "test-output" / "browser"
@@ -43,9 +44,10 @@ def pytest_runtest_makereport(item, call):
 @pytest.fixture(scope="package")
 def output():
     """An empty folder for what the tests leave to be looked at."""
-    shutil.rmtree(OUTPUT, ignore_errors=True)
-    OUTPUT.mkdir(parents=True)
-    return OUTPUT
+    folder = OUTPUT / os.environ.get("PYTEST_XDIST_WORKER", "")
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    return folder
 
 
 @pytest.fixture(scope="package")
@@ -80,37 +82,65 @@ def browser(program):
 
 @pytest.fixture(scope="package")
 def stack(program, output, times):
-    """A stack with the demo, whose history and corrections are processed and judged."""
+    """A stack that is ready; its demo is on its way."""
     home = make_home()
     running = Stack(home, output)
     try:
         times["stack ready"] = running.seconds_to_start
-        began = time.monotonic()
-        with running.ledger() as ledger:
-            assert comes_true(lambda: settled(ledger), 2 * SECONDS)
-        times["demo appended, processed and judged"] = time.monotonic() - began
         yield running
     finally:
         running.end()
         remove_home(home)
 
 
-@pytest.fixture
-def context(request, browser, stack, output, times):
-    """A fresh context of the browser; what a failing test saw last is kept."""
-    context = browser.new_context(viewport=WINDOW, timezone_id="UTC", locale="en-US")
+@pytest.fixture(scope="package")
+def demo(stack, times):
+    """The stack, once readers have the history of the demo and its corrections."""
     began = time.monotonic()
-    yield context
-    times[request.node.name] = time.monotonic() - began
-    if request.node.stash.get(FAILED, False):
-        for page in context.pages:
-            page.screenshot(path=output / f"failed-{request.node.name}.png")
-    context.close()
+    with stack.ledger() as ledger:
+        assert comes_true(lambda: filled(ledger))
+    times["waited for the demo"] = time.monotonic() - began
+    return stack
+
+
+@pytest.fixture(scope="package")
+def judged(demo, times):
+    """The stack, once the demo is judged where it stands and nothing else goes on."""
+    began = time.monotonic()
+    with demo.ledger() as ledger:
+        assert comes_true(lambda: all(verified(ledger, unit) for unit in DEMO_UNITS))
+    assert comes_true(lambda: not demo.unfinished())
+    times["waited for the verdicts on the demo"] = time.monotonic() - began
+    return demo
+
+
+@contextmanager
+def window(browser):
+    """Open a fresh window: nothing of an earlier one is remembered in it."""
+    context = browser.new_context(viewport=WINDOW, timezone_id="UTC", locale="en-US")
+    try:
+        yield context.new_page()
+    finally:
+        context.close()
 
 
 @pytest.fixture
-def reader(context, stack, output):
-    """A person with a fresh page."""
+def reader(request, browser, stack, output, times):
+    """A person with a fresh window. What is seen last of a failing test is kept."""
     from amends_pipeline_tests.browser.reader import Reader  # noqa: PLC0415 - after the skip
 
-    return Reader(context.new_page(), stack, output)
+    with window(browser) as page:
+        began = time.monotonic()
+        yield Reader(page, stack, output)
+        times[request.node.name] = time.monotonic() - began
+        if request.node.stash.get(FAILED, False):
+            page.screenshot(path=output / f"failed-{request.node.name}.png")
+
+
+@pytest.fixture(scope="package")
+def backfill(browser, judged, output):
+    """A namespace that is made from the demo, and whose units somebody backfills in the UI."""
+    from amends_pipeline_tests.browser.reader import Reader  # noqa: PLC0415 - after the skip
+
+    with window(browser) as page:
+        return launched(Reader(page, judged, output), judged)

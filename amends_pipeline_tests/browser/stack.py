@@ -184,11 +184,13 @@ def verified(ledger, unit):
     return None
 
 
-def settled(ledger):
-    """Whether the whole demo is appended, processed and judged, and nothing else goes on."""
+def filled(ledger):
+    """Whether the whole demo is appended, and readers have what follows from it."""
     ends = [extent.end for extent in ledger.source(ledger.store.info(DEMO).source).extents()]
     if sum(ends) < sum(map(len, STAGES)):
         return False
-    progress = [ledger.store.progress(unit) for unit in DEMO_UNITS]
-    behind = any(at.next_offset < end for at, end in zip(progress, ends, strict=True))
-    return not behind and all(verified(ledger, unit) for unit in DEMO_UNITS)
+    for unit, end in zip(DEMO_UNITS, ends, strict=True):
+        at = ledger.store.progress(unit)
+        if at.next_offset < end or at.pending or at.view_next < ledger.outputs.end(unit):
+            return False
+    return True

@@ -367,8 +367,11 @@ def test_whatever_is_killed_nothing_is_left_and_the_next_stack_goes_on(homes):
         assert comes_true(lambda: second.in_progress(again))
         kill_everything(second, home)
     assert comes_true(lambda: not left_of(home))
+    temporary = Path((home / "dagster" / "temporary").read_text())
+    assert temporary.exists()
     third = Up(home, "--no-demo")
     assert third.told["reaped"] == [again]
+    assert not temporary.exists()
     with ledger_of(home) as ledger, ExitStack() as holding:
         assert comes_true(lambda: ledger.store.progress(UNIT).next_offset == 1)
         # SIGTERM in mid-run.
@@ -377,6 +380,7 @@ def test_whatever_is_killed_nothing_is_left_and_the_next_stack_goes_on(homes):
     assert (status, seconds < STOP_SECONDS * PATIENCE) == (0, True)
     assert "stopping; 1 run in progress, with 4 s to finish" in said
     assert "1 run did not finish: marked as failed" in said
+    assert not Path((home / "dagster" / "temporary").read_text()).exists()
     assert status_of(home, stopped) == "FAILURE"
     assert comes_true(lambda: not left_of(home), STOP_SECONDS * PATIENCE)
 

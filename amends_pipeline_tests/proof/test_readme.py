@@ -36,7 +36,7 @@ def test_every_command_works_in_the_order_it_is_written(tmp_path):
         )
         assert ended.returncode == 0, f"{command}\n{ended.stdout}{ended.stderr}"
         shown[command] = ended.stdout
-    assert len(COMMANDS) >= 10
+    assert len(COMMANDS) >= 9
 
     # What the README prints of the demo is what the demo prints.
     [promised] = re.findall(r"```text\n(.*?)```", README, re.DOTALL)
