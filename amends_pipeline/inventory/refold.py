@@ -74,6 +74,19 @@ class Rows(NamedTuple):
             self.alert_versions.copy(),
         )
 
+    def between(self, start: int, stop: int) -> Rows:
+        """The rows from position `start` up to `stop`, in lists of their own."""
+        return Rows(
+            self.days[start:stop],
+            self.sums[start:stop],
+            self.counts[start:stop],
+            self.closes[start:stop],
+            self.present[start:stop],
+            self.alerting[start:stop],
+            self.balance_versions[start:stop],
+            self.alert_versions[start:stop],
+        )
+
     def insert(self, at: int, day: int, close: int) -> None:
         """Put in a day without movement, unpublished; for rows that are not shared yet."""
         self.days.insert(at, day)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, TypeGuard
 
 import numpy as np
 from psycopg import pq
@@ -133,12 +133,16 @@ _pairs = {pair: struct.Struct(pair) for pair in (">i?", ">ih", ">ii", ">iq")}
 def _parts(oid: int, values: Sequence[bytes | None]) -> bytes:
     if not values:
         return _header(0, 0, oid, 0, 0)[:12]
-    if None not in values:
-        whole: Sequence[bytes] = values  # type: ignore[assignment]
-        body = _joined(chain.from_iterable(zip(map(_length, map(len, whole)), whole, strict=True)))
+    if _without_null(values):
+        lengths = map(_length, map(len, values))
+        body = _joined(chain.from_iterable(zip(lengths, values, strict=True)))
         return _header(1, 0, oid, len(values), 1) + body
     parts = (_NULL if each is None else _length(len(each)) + each for each in values)
     return _header(1, 1, oid, len(values), 1) + _joined(parts)
+
+
+def _without_null(values: Sequence[bytes | None]) -> TypeGuard[Sequence[bytes]]:
+    return None not in values
 
 
 _joined: Callable[[Iterable[bytes]], bytes] = b"".join

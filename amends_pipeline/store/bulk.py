@@ -54,8 +54,7 @@ class Table:
         self._numbers = [kind.number for kind in self._kinds if kind.number is not None]
         names = ", ".join(columns)
         types = ", ".join(f"%s::{kind.name}[]" for kind in self._kinds)
-        # Names and types are those of this file's callers, written there as constants.
-        self._insert = f"INSERT INTO {name} ({names}) SELECT * FROM unnest({types})"  # noqa: S608
+        self._insert = f"INSERT INTO {name} ({names}) SELECT * FROM unnest({types})"  # noqa: S608 - constants of the callers
         self._copy = f"COPY {name} ({names}) FROM STDIN (FORMAT binary)"
 
     def insert(self, connection: Connection, columns: Sequence[Column], *, copying: bool) -> None:

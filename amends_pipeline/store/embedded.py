@@ -170,6 +170,17 @@ class Lease:
             )
             self._watcher.start()
 
+    def bring_back(self) -> bool:
+        """Start the server again if it is gone; False if the folder is no longer that of the lease.
+
+        Raises DatabaseUnavailable when it does not start.
+        """
+        if not self._at_home():
+            return False
+        if not self._listens():
+            self.ensure()
+        return True
+
     def _at_home(self) -> bool:
         return is_still(self.folder / keeper.LEASE, os.fstat(self.fd))
 
@@ -270,10 +281,8 @@ def _watch(reference: weakref.ref[Lease], released: threading.Event) -> None:
         if lease is None:
             return
         try:
-            if not lease._at_home():  # noqa: SLF001
+            if not lease.bring_back():
                 return  # there is nothing to bring back, and whoever asks is told
-            if not lease._listens():  # noqa: SLF001
-                lease.ensure()
             told = ""
         except DatabaseUnavailable as error:
             if str(error) != told and not released.is_set():

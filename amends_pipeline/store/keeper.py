@@ -251,7 +251,7 @@ def socket_folder(folder: Path) -> Path:
         return folder / SOCKET
     name = f"amends-{os.geteuid()}-{hashlib.sha256(os.fsencode(folder)).hexdigest()[:16]}"
     # Planted folders are refused when it is opened.
-    for base in (Path("/tmp"), Path(tempfile.gettempdir())):  # noqa: S108
+    for base in (Path("/tmp"), Path(tempfile.gettempdir())):  # noqa: S108 - made 0700
         if os.access(base, os.W_OK | os.X_OK) and _fits_a_socket(base / name):
             return base / name
     message = f"no temporary folder short enough for a socket, which is {SOCKET_FOLDER_BYTES} bytes"

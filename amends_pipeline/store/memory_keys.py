@@ -21,14 +21,14 @@ def suffix(state: KeyState, from_day: int) -> KeyState:
     """A copy of a whole state, less the rows before `from_day`."""
     at = bisect_left(state.rows.days, from_day)
     before = state.rows.closes[at - 1] if at else state.opening
-    rows = _cut(state.rows, at, len(state.rows.days))
+    rows = state.rows.between(at, len(state.rows.days))
     return state._replace(before=before, loaded_from=from_day, rows=rows)
 
 
 def installed(stored: KeyState, change: KeyChange) -> KeyState:
     """The whole state after a change: its changed rows stand over what stood at their days."""
     state, changed = change
-    by_day = _by_day(stored.rows) | _by_day(_cut(state.rows, *changed))
+    by_day = _by_day(stored.rows) | _by_day(state.rows.between(*changed))
     ordered = [row for _, row in sorted(by_day.items())]
     rows = Rows(*map(list, zip(*ordered, strict=True))) if ordered else Rows.none()
     return state._replace(before=stored.opening, loaded_from=EVERY_DAY, rows=rows)
@@ -36,10 +36,6 @@ def installed(stored: KeyState, change: KeyChange) -> KeyState:
 
 def _by_day(rows: Rows) -> dict[int, tuple[Any, ...]]:
     return dict(zip(rows.days, zip(*_columns(rows), strict=True), strict=True))
-
-
-def _cut(rows: Rows, start: int, stop: int) -> Rows:
-    return Rows(*[column[start:stop] for column in _columns(rows)])
 
 
 def _columns(rows: Rows) -> Iterable[list[Any]]:

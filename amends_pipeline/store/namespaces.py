@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from threading import Lock
 from typing import Final, NamedTuple
 
+from psycopg.rows import TupleRow
+
 from amends_pipeline.inventory.config import (
     KeyConfig,
     NamespaceConfig,
@@ -277,16 +279,10 @@ def _home(connection: Connection, namespace: str) -> Home:
     return Home(row[0], _info(row), tuple(unit_id for (unit_id,) in units))
 
 
-def _info(row: tuple[object, ...]) -> NamespaceInfo:
+def _info(row: TupleRow) -> NamespaceInfo:
     _, name, source, partitions, digest, incarnation, first_offsets, follows = row
     return NamespaceInfo(
-        name,  # type: ignore[arg-type]
-        source,  # type: ignore[arg-type]
-        partitions,  # type: ignore[arg-type]
-        digest,  # type: ignore[arg-type]
-        incarnation,  # type: ignore[arg-type]
-        tuple(first_offsets),  # type: ignore[arg-type]
-        follows,  # type: ignore[arg-type]
+        name, source, partitions, digest, incarnation, tuple(first_offsets), follows
     )
 
 

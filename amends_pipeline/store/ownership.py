@@ -229,17 +229,14 @@ def _take_lock(
 def read_progress(connection: Connection, unit_ids: Sequence[int]) -> list[Progress]:
     """Where the roles of units of a namespace stand, by partition."""
     rows = connection.execute(SELECT_PROGRESS, (list(unit_ids),), binary=True)
-    return [
-        Progress(
-            offset,
-            sequence,
-            acknowledged,
-            view_next,
-            view_stop,
-            dict(zip(Role, epochs, strict=True)),
-        )
-        for offset, sequence, acknowledged, view_next, view_stop, *epochs in rows
-    ]
+    return [progress_of(row) for row in rows]
+
+
+def progress_of(row: Sequence[Any]) -> Progress:
+    """Put together what was read: the members of Progress in turn, the epochs one by one."""
+    offset, sequence, acknowledged, view_next, view_stop, *epochs = row
+    by_role = dict(zip(Role, epochs, strict=True))
+    return Progress(offset, sequence, acknowledged, view_next, view_stop, by_role)
 
 
 def expect_at(where: str, *, expected: int, found: int) -> None:
@@ -248,7 +245,7 @@ def expect_at(where: str, *, expected: int, found: int) -> None:
         raise FrontierMoved(where, expected=str(expected), found=str(found))
 
 
-def _value(connection: Connection, statement: str, *parameters: Any) -> Any:  # noqa: ANN401
+def _value(connection: Connection, statement: str, *parameters: object) -> Any:  # noqa: ANN401 - any column's
     row = connection.execute(statement, parameters, binary=True).fetchone()
     return row and row[0]
 

@@ -177,4 +177,4 @@ def _body(state: KeyState, page: int) -> bytes:
     start = bisect_left(days, first_day(page))
     stop = bisect_left(days, first_day(page + 1), start)
     before = state.rows.closes[start - 1] if start else state.before
-    return encode(page, before, Rows(*(column[start:stop] for column in state.rows)))  # type: ignore[arg-type]
+    return encode(page, before, state.rows.between(start, stop))

@@ -123,7 +123,9 @@ class Database:
         self._secrets = [str(given[name]) for name in SECRETS if name in given]
         options = f"{given.get('options') or ''} {SETTINGS}".strip()
         ours = {"application_name": "amends", **NOTICING}
-        self._parameters = ours | given | {"options": options, "client_encoding": "UTF8"}
+        self._parameters: dict[str, Any] = (
+            ours | given | {"options": options, "client_encoding": "UTF8"}
+        )
         self.where = f"database {self._parameters.get('dbname', 'of this user')}"
         self._idle: deque[Connection] = deque()
         self._lock = Lock()
@@ -135,10 +137,7 @@ class Database:
     def connect(self) -> Connection:
         """Open a connection that is the caller's to close. Raises DatabaseUnavailable."""
         try:
-            connection = psycopg.connect(
-                **self._parameters,  # type: ignore[arg-type]
-                autocommit=True,
-            )
+            connection = psycopg.connect(**self._parameters, autocommit=True)
         except (psycopg.Error, OSError) as error:
             raise self._unavailable(error) from None
         arrays.register(connection)

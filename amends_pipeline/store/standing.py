@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from amends_pipeline.ports import Extent, Progress, Role, Unit, UnitStanding
+from psycopg.rows import TupleRow
+
+from amends_pipeline.ports import Extent, Unit, UnitStanding
+from amends_pipeline.store.ownership import progress_of
 from amends_pipeline.store.postgres import LOCK_CLASS, Connection
 
 SET_TIMEOUT: Final = "SET LOCAL statement_timeout = '5s'"
@@ -43,42 +46,20 @@ def read_standing(connection: Connection) -> list[UnitStanding]:
     """Where every unit stands. The connection has a transaction open."""
     connection.execute(SET_TIMEOUT)
     rows = connection.execute(SELECT_STANDING, (LOCK_CLASS,), binary=True)
-    return [_standing(*row) for row in rows]
+    return [_standing(row) for row in rows]
 
 
-def _standing(  # noqa: PLR0913, PLR0917 - the columns of the query, in its order
-    namespace: str,
-    partition: int,
-    source: str,
-    follows: bool,  # noqa: FBT001
-    bound: bool | None,  # noqa: FBT001 - None where there is no log
-    start: int | None,
-    end: int | None,
-    first_offset: int,
-    output_end: int,
-    holder: str | None,
-    next_offset: int,
-    next_sequence: int,
-    acknowledged: int,
-    view_next: int,
-    view_stop: str | None,
-    *epochs: int,
-) -> UnitStanding:
+def _standing(row: TupleRow) -> UnitStanding:
+    namespace, partition, source, follows, bound, start, end, *more = row
+    first_offset, output_end, holder, *progress = more
     return UnitStanding(
         Unit(namespace, partition),
         source,
         follows,
-        bool(bound),
+        bool(bound),  # NULL where there is no log
         None if start is None or end is None else Extent(start, end),
         first_offset,
-        Progress(
-            next_offset,
-            next_sequence,
-            acknowledged,
-            view_next,
-            view_stop,
-            dict(zip(Role, epochs, strict=True)),
-        ),
+        progress_of(progress),
         output_end,
         "nobody yet" if holder == "" else holder,
     )

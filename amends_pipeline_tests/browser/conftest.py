@@ -15,13 +15,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import sync_playwright
 
-from amends_pipeline_tests.browser.stack import DEMO_UNITS, Stack, comes_true, settled
+from amends_pipeline_tests.browser.reader import WINDOW, Reader
+from amends_pipeline_tests.browser.stack import DEMO_UNITS, Stack, comes_true, filled, verified
 from amends_pipeline_tests.conftest import make_home, remove_home
 
 OUTPUT = Path(__file__).parents[2] / "test-output" / "browser"
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-WINDOW = {"width": 1440, "height": 900}
 FLAGS = [
     "--disable-background-networking",
     "--disable-component-update",
@@ -59,6 +60,9 @@ def times(output):
     (output / "times.json").write_text(f"{json.dumps(told, indent=2)}\n")
 
 
+# The browser
+
+
 @pytest.fixture(scope="package")
 def program():
     """The browser that is installed."""
@@ -71,13 +75,35 @@ def program():
 @pytest.fixture(scope="package")
 def browser(program):
     """The browser, without a window; its sandbox does not work for root."""
-    from playwright.sync_api import sync_playwright  # noqa: PLC0415 - after the skip
-
     flags = [*FLAGS, *(["--no-sandbox"] if os.geteuid() == 0 else [])]
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=flags)
         yield browser
         browser.close()
+
+
+@contextmanager
+def fresh_page(browser):
+    """Open a page that remembers nothing of earlier ones."""
+    context = browser.new_context(viewport=WINDOW, timezone_id="UTC", locale="en-US")
+    try:
+        yield context.new_page()
+    finally:
+        context.close()
+
+
+@pytest.fixture
+def reader(request, browser, stack, output, times):
+    """A person with a fresh page. What a failing test has seen last is kept."""
+    with fresh_page(browser) as page:
+        began = time.monotonic()
+        yield Reader(page, stack, output)
+        times[request.node.name] = time.monotonic() - began
+        if request.node.stash.get(FAILED, False):
+            page.screenshot(path=output / f"failed-{request.node.name}.png")
+
+
+# The stack
 
 
 @pytest.fixture(scope="package")
@@ -99,6 +125,7 @@ def demo(stack, times):
     began = time.monotonic()
     with stack.ledger() as ledger:
         assert comes_true(lambda: filled(ledger))
+    assert comes_true(lambda: not stack.unfinished("refold"))
     times["waited for the demo"] = time.monotonic() - began
     return stack
 
@@ -109,38 +136,13 @@ def judged(demo, times):
     began = time.monotonic()
     with demo.ledger() as ledger:
         assert comes_true(lambda: all(verified(ledger, unit) for unit in DEMO_UNITS))
-    assert comes_true(lambda: not demo.unfinished())
+    assert comes_true(lambda: not demo.unfinished("verify"))
     times["waited for the verdicts on the demo"] = time.monotonic() - began
     return demo
 
 
-@contextmanager
-def window(browser):
-    """Open a fresh window: nothing of an earlier one is remembered in it."""
-    context = browser.new_context(viewport=WINDOW, timezone_id="UTC", locale="en-US")
-    try:
-        yield context.new_page()
-    finally:
-        context.close()
-
-
-@pytest.fixture
-def reader(request, browser, stack, output, times):
-    """A person with a fresh window. What is seen last of a failing test is kept."""
-    from amends_pipeline_tests.browser.reader import Reader  # noqa: PLC0415 - after the skip
-
-    with window(browser) as page:
-        began = time.monotonic()
-        yield Reader(page, stack, output)
-        times[request.node.name] = time.monotonic() - began
-        if request.node.stash.get(FAILED, False):
-            page.screenshot(path=output / f"failed-{request.node.name}.png")
-
-
 @pytest.fixture(scope="package")
 def backfill(browser, judged, output):
-    """A namespace that is made from the demo, and whose units somebody backfills in the UI."""
-    from amends_pipeline_tests.browser.reader import Reader  # noqa: PLC0415 - after the skip
-
-    with window(browser) as page:
-        return launched(Reader(page, judged, output), judged)
+    """The id of a backfill of a namespace that was made anew from the demo, launched in the UI."""
+    with fresh_page(browser) as page:
+        return Reader(page, judged, output).rebuild()

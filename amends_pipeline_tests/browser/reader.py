@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import re
+from contextlib import contextmanager
 from itertools import count
 from urllib.parse import urlencode
 
 from playwright.sync_api import expect
 
-from amends_pipeline_tests.browser.stack import SECONDS
+from amends_pipeline.cli.stack_demo import DEMO
+from amends_pipeline_tests.browser.stack import DEMO_UNITS, SECONDS, comes_true
 
+WINDOW = {"width": 1440, "height": 900}
 MILLISECONDS = SECONDS * 1000
+NAVIGATION = 68  # pixels of the navigation when it is folded
 VIEW = "/assets/materialized_view"
-CHAIN = [
-    "source_log",
-    "source_evidence",
-    "projections",
-    "committed_outbox",
-    "output_log",
-    "materialized_view",
-]
+REBUILT = "rebuild-1"
 
 _numbers = count(1)
 
@@ -31,20 +29,37 @@ class Reader:
         self.page = page
         self.stack = stack
         self.output = output
+        self._left = 0
         page.set_default_timeout(MILLISECONDS)
         expect.set_options(timeout=MILLISECONDS)
 
     def open(self, path, **query):
         self.page.goto(f"{self.stack.url}{path}{f'?{urlencode(query)}' if query else ''}")
 
-    def keep(self, name, **options):
-        """Keep a picture of what is to be seen, once nothing on it is loading."""
-        spinners = self.page.locator("[class*=Spinner], [class*=spinner]")
-        expect(spinners.locator("visible=true")).to_have_count(0)
+    def keep(self, name):
+        """Keep a picture of what is to be seen."""
+        size = self.page.viewport_size
+        clip = {"x": self._left, "y": 0, **size, "width": size["width"] - self._left}
         path = self.output / f"{next(_numbers):02}-{name}.png"
-        self.page.screenshot(path=path, animations="disabled", **options)
+        self.page.screenshot(path=path, animations="disabled", clip=clip)
 
-    # Tables of metadata
+    @contextmanager
+    def small_window(self, height):
+        """Keep pictures for a text: not so wide, and without the navigation.
+
+        Pages of the stack that are opened in the block are shown so; one must be open before.
+        """
+        self._resize({"width": NAVIGATION + 1232, "height": height}, folded=True)
+        yield
+        self._resize(WINDOW, folded=False)
+
+    def _resize(self, size, *, folded):
+        value = json.dumps(folded)
+        self.page.evaluate(f"localStorage.setItem('dagster-nav-collapsed', '{value}')")
+        self.page.set_viewport_size(size)
+        self._left = NAVIGATION if folded else 0
+
+    # Metadata
 
     def table(self, key):
         """Read a table among the metadata, by its key: a list of cells for each row."""
@@ -58,6 +73,16 @@ class Reader:
 
     def _entry(self, key):
         return self.page.get_by_role("cell", name=key, exact=True).locator("xpath=..")
+
+    # Lineage
+
+    def node(self, asset):
+        """Find the name of an asset in the graph."""
+        return self.page.get_by_text(asset, exact=True).last
+
+    def expect_green(self, asset):
+        """Wait until the box of an asset in a small graph says that all of it is there."""
+        expect(self.node(asset).locator("xpath=..")).to_have_attribute("style", re.compile("green"))
 
     # Partitions, in two columns
 
@@ -90,23 +115,31 @@ class Reader:
         page = self.page
         self.open("/locations/amends/jobs/verify/playground")
         page.get_by_role("combobox", name="Partition").click()
-        page.get_by_role("option").or_(page.get_by_role("menuitem")).filter(
-            has_text=str(unit)
-        ).click()
-        self.keep(f"verify-{unit.namespace}-p{unit.partition}")
+        choices = page.get_by_role("option").or_(page.get_by_role("menuitem"))
+        choices.filter(has_text=str(unit)).click()
         page.get_by_role("button", name="Launch Run").click()
         page.wait_for_url("**/runs/*")
         expect(page.get_by_text("Success", exact=True).first).to_be_visible()
 
-    # Whatever would be cut off
+    # Rebuilds
 
-    def cut_off(self):
-        """What is wider than the window lets it be, which nothing scrolls into sight."""
-        return self.page.evaluate(
-            """() => [...document.querySelectorAll("button, table, [role=tab]")]
-                .filter(each => {
-                    const box = each.getBoundingClientRect();
-                    return box.width && box.right > window.innerWidth + 1;
-                })
-                .map(each => `${each.tagName} ${each.innerText.slice(0, 40)}`)"""
-        )
+    def rebuild(self):
+        """Make a namespace from the demo and launch a backfill of its units; return its id."""
+        told = self.stack.call("rebuild", REBUILT, "--from", DEMO)
+        assert (told["created"], told["follows"]) == (True, False)
+        assert comes_true(lambda: REBUILT in self.stack.namespaces())
+        page = self.page
+        page.goto(self.stack.told["links"]["lineage"])
+        page.get_by_role("button", name="Materialize all").click()
+        dialog = page.get_by_role("dialog").filter(has_text="Partition selection")
+        dialog.get_by_text("Select a partition or create one").first.click()
+        page.get_by_role("menuitem").filter(has_text=REBUILT).click()
+        dialog.get_by_text("Launch runs to materialize").click()  # Escape would close all of it
+        dialog.get_by_role("button", name="All").nth(1).click()
+        expect(dialog.get_by_text(f"{len(DEMO_UNITS)} partitions")).to_be_visible()
+        self.keep("backfill-dialog")
+        dialog.get_by_role("button", name="Launch backfill").click()
+        created = page.get_by_text(re.compile(r"^Created backfill"))
+        expect(created).to_be_visible()
+        self.keep("backfill-launched")
+        return re.search(r"Created backfill\s+(\w+)", created.inner_text())[1]

@@ -35,6 +35,13 @@ query ($partition: String!) {
   }
 }
 """
+UNFINISHED = """
+query ($job: String!) {
+  runsOrError(
+    filter: {pipelineName: $job, statuses: [QUEUED, NOT_STARTED, STARTING, STARTED, CANCELING]}
+  ) { ... on Runs { results { runId } } }
+}
+"""
 NAMESPACES = """
 {
   assetNodes(assetKeys: [{path: ["materialized_view"]}]) {
@@ -151,6 +158,10 @@ class Stack:
     def runs(self, unit):
         """The runs of a unit, the latest first."""
         return self.ask(RUNS, partition=str(unit))["runsOrError"]["results"]
+
+    def unfinished(self, job):
+        """The runs of a job that have not ended."""
+        return self.ask(UNFINISHED, job=job)["runsOrError"]["results"]
 
     def namespaces(self):
         """The namespaces that are partitions: a sensor makes a new one a partition at its tick."""

@@ -155,7 +155,7 @@ def test_the_view_is_made_anew_from_the_output_log(amends):
     assert amends.on("reproject").rows[1:] == ["0 5 3 0 0"]
 
 
-def test_a_drain_waits_for_the_owner_and_says_who_it_is(amends):
+def test_a_drain_waits_for_the_owner_and_says_who_it_is(amends, monkeypatch):
     amends.append("A r1 NEW day 1 -50")
     holding, waited = threading.Event(), threading.Event()
 
@@ -175,7 +175,7 @@ def test_a_drain_waits_for_the_owner_and_says_who_it_is(amends):
 
         wait(unit, role, seconds, tell)
 
-    store._wait = told  # noqa: SLF001
+    monkeypatch.setattr(store, "_wait", told)
     owner = threading.Thread(target=hold)
     owner.start()
     assert holding.wait(30)

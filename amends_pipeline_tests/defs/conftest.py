@@ -163,13 +163,13 @@ class Office:
 
     # What goes wrong in a store
 
-    def plant(self, statement: str, *, memory: Callable[[Any], None]) -> None:
+    def plant(self, statement: str, *parameters: int, memory: Callable[[Any], None]) -> None:
         """Spoil what is stored: by SQL, or in the tables of a ledger in memory."""
         if isinstance(self.ledger, MemoryLedger):
             memory(self.ledger.tables)
             return
         with psycopg.connect(self.ledger.url) as connection:
-            assert connection.execute(statement).rowcount > 0
+            assert connection.execute(statement, parameters).rowcount > 0
 
     def lose_first_segment(self, unit: Unit) -> None:
         """Lose the first segment of an outbox."""
@@ -188,10 +188,10 @@ class Office:
             tables.unit(unit).view[output] = row._replace(close=row.close + amount)
 
         statement = (
-            f"UPDATE amends.view_row SET close = close + {amount:d}"  # noqa: S608 - integers
-            f" WHERE family = 2 AND key = 0 AND day = {day:d}"
+            "UPDATE amends.view_row SET close = close + %s"
+            " WHERE family = 2 AND key = 0 AND day = %s"
         )
-        self.plant(statement, memory=memory)
+        self.plant(statement, amount, day, memory=memory)
 
     # What is there
 

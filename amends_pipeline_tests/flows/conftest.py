@@ -1,4 +1,4 @@
-"""`ledger`: in memory and on PostgreSQL, as in the contracts; a fresh database for each test."""
+"""`ledger`: in memory and on PostgreSQL, a fresh database for each test; `harbour` over it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 
 from amends_pipeline.assembly import open_ledger
 from amends_pipeline_tests.contracts.ledgers import MemoryLedger, TableLedger
+from amends_pipeline_tests.flows.harbour import Harbour
 
 
 @pytest.fixture(scope="session")
@@ -29,3 +30,14 @@ def ledger(request):
         return
     with ExitStack() as opened:
         yield TableLedger(request.getfixturevalue("database_url"), opened)
+
+
+@pytest.fixture
+def harbour(ledger, tmp_path):
+    return Harbour(ledger, tmp_path / "landing")
+
+
+@pytest.fixture
+def quiet(tmp_path):
+    """A harbour over a ledger in memory, for what does not depend on it."""
+    return Harbour(MemoryLedger(), tmp_path / "landing")

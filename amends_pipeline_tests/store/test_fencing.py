@@ -104,7 +104,7 @@ def test_a_commit_that_waited_for_a_claim_is_fenced(busy, pool, tables, role, wr
     """The replacement has the row lock when the old owner comes: the old one changes nothing."""
     old = busy.claim(role)
     before = tables.dump()
-    take = f"UPDATE amends.{PROGRESS[role]} SET epoch = epoch + 1, holder = 'new'"  # noqa: S608
+    take = f"UPDATE amends.{PROGRESS[role]} SET epoch = epoch + 1, holder = 'new'"  # noqa: S608 - a table of a constant
     with session(tables, take):
         commit = pool.submit(write, busy, old)
         await_waiting(tables)

@@ -249,7 +249,7 @@ def test_a_configuration_is_read_once_in_the_life_of_a_process(bench, tables):
 )
 def test_a_configuration_that_was_tampered_with_is_not_believed(bench, tables, spoilt):
     namespaces.configurations.__init__()
-    tables.sql(f"UPDATE amends.stock_key SET {spoilt} WHERE number = 1")  # noqa: S608
+    tables.sql(f"UPDATE amends.stock_key SET {spoilt} WHERE number = 1")  # noqa: S608 - words of the table above
     with pytest.raises(DatabaseUnavailable, match=f"expected digest {bench.config.digest}"):
         bench.store.config("main")
 
@@ -289,7 +289,7 @@ def test_what_precedes_a_spoilt_row_is_read_and_then_the_log_stops(bench, damage
     outputs, unit, four = bench.ledger.outputs, bench.unit(), envelopes(FOUR)
     outputs.append(unit, batch(four))
     outputs.append(unit, batch(four))
-    bench.ledger.sql(f"UPDATE amends.output_segment SET {damage} WHERE base = 4")  # noqa: S608
+    bench.ledger.sql(f"UPDATE amends.output_segment SET {damage} WHERE base = 4")  # noqa: S608 - words of the table above
     for start in (0, 2, 4):
         read = []
         with pytest.raises(ProtocolStop, match=f"at {4 + sound}: expected"):

@@ -11,9 +11,10 @@ from psycopg import conninfo, sql
 
 from amends_pipeline.assembly import open_ledger
 from amends_pipeline.kernel.errors import DatabaseUnavailable, SchemaTooNew
-from amends_pipeline.store.migrate import FOLDER, migrate, revision
+from amends_pipeline.store.migrate import migrate, revision
 from amends_pipeline.store.migrations import HEAD
 from amends_pipeline.store.postgres import Database
+from amends_pipeline.store.upgrade import FOLDER
 from amends_pipeline_tests.contracts.bench import STORY, Bench, provisioned
 
 COLUMNS = """

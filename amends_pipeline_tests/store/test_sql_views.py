@@ -55,7 +55,7 @@ COLUMNS = (
 
 def test_the_view_outbox_shows_envelopes_one_by_one(shown):
     rows = shown.ledger.sql(
-        f"SELECT sequence, acknowledged, {COLUMNS} FROM amends.outbox ORDER BY sequence"  # noqa: S608
+        f"SELECT sequence, acknowledged, {COLUMNS} FROM amends.outbox ORDER BY sequence"  # noqa: S608 - columns of this file
     )
     expected = list(shown.store.outbox(shown.unit()))
     assert rows == [(at, done, *wire(shown, each)) for at, done, each in expected]
@@ -64,7 +64,7 @@ def test_the_view_outbox_shows_envelopes_one_by_one(shown):
 
 def test_the_view_output_log_shows_envelopes_one_by_one(shown):
     rows = shown.ledger.sql(
-        f"SELECT output_offset, {COLUMNS} FROM amends.output_log ORDER BY output_offset"  # noqa: S608
+        f"SELECT output_offset, {COLUMNS} FROM amends.output_log ORDER BY output_offset"  # noqa: S608 - columns of this file
     )
     logged = segments_of(shown.ledger.outputs.read(shown.unit(), 0, 100))
     assert rows == [(at, *wire(shown, each)) for at, each in logged]
@@ -76,7 +76,7 @@ def test_the_views_of_facts_show_what_readers_see(shown, family):
     columns = [name for name in COLUMNS.split(", ") if name not in {"family", "type"}]
     missing = {"balance": ["status"], "alert": ["status"], "key_status": ["day", "close"]}[family]
     columns = [name for name in columns if name not in missing]
-    rows = shown.ledger.sql(f"SELECT {', '.join(columns)} FROM amends.{family}")  # noqa: S608
+    rows = shown.ledger.sql(f"SELECT {', '.join(columns)} FROM amends.{family}")  # noqa: S608 - columns of this file
     with shown.store.snapshot("main") as snapshot:
         told = [
             dict(zip(COLUMNS.split(", "), wire(shown, each), strict=True))

@@ -1,4 +1,4 @@
-"""What Alembic runs. `store/migrate.py` hands it a connection that holds the migration lock."""
+"""What Alembic runs. `store/upgrade.py` hands it a connection that holds the migration lock."""
 
 from __future__ import annotations
 
