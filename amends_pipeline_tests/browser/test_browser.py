@@ -93,12 +93,14 @@ WHERE v.unit_id = u.id AND n.name = %s AND u.partition = %s
 @pytest.fixture
 def mend(judged):
     """A close that is changed behind our back, 227 in place of 220; call it to put it right."""
-    left = [lambda: judged.call("reproject", "--namespace", DEMO)]
     with judged.sql() as connection:
         assert connection.execute(PLANT, [BOLT.namespace, BOLT.partition]).rowcount == 1
-    yield lambda: left.pop()()
-    for mending in left:
-        mending()
+
+    def reproject():
+        judged.call("reproject", "--namespace", DEMO)
+
+    yield reproject
+    reproject()
 
 
 def test_a_drift_turns_the_check_red_and_shows_the_row_until_it_is_mended(reader, mend):
@@ -181,7 +183,7 @@ def test_an_append_is_followed_by_a_sensor_run_and_a_verdict(reader, judged, tim
     times["append to run started"] = run["startTime"] - appended
     assert run["startTime"] - appended < LAUNCH_SECONDS * PATIENCE
     reader.open("/locations/amends/sensors/new_records")
-    expect(page.get_by_text("1 run requested").first).to_be_visible()
+    expect(page.get_by_text(re.compile(r"^[1-9]\d* runs? requested")).first).to_be_visible()
     reader.keep("sensor")
     at, by = comes_true(lambda: judged.materialized(PART, appended))
     times["append to view"] = at - appended

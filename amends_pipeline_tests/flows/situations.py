@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from amends_pipeline.flows.automation import (
-    Attempts,
-)
+from amends_pipeline.flows.automation import Attempts
 from amends_pipeline.ports import Extent, Progress, Role, Unit, UnitStanding
 
 NOW = 1_767_225_600  # 2026-01-01T00:00:00Z

@@ -1,4 +1,4 @@
-"""An office whose sensors are asked by hand, and what its runs are told by."""
+"""An office whose sensors are asked by hand, and the records that wait in it."""
 
 from __future__ import annotations
 
