@@ -74,7 +74,8 @@ def judge(
     announce(context, VIEW_EQUALS_ORACLE, partition)
     announce(context, EVERY_UNIT_IS_VERIFIED)
     yield evaluation(verdict_on(moment, ledger), VIEW_EQUALS_ORACLE, partition, target)
-    yield evaluation(roll_up(ledger, context.run, context.log), EVERY_UNIT_IS_VERIFIED)
+    summed_up = roll_up(ledger, context.instance, context.run, context.log)
+    yield evaluation(summed_up, EVERY_UNIT_IS_VERIFIED)
 
 
 @dg.job(

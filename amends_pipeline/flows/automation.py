@@ -152,9 +152,14 @@ def _plan_run(situation: Situation, now: int) -> Decision:
     if standing.holder is not None:
         return Skip(unit, f"held by {shown(standing.holder)}", Concern.WAITING)
     end = offset if standing.extent is None else standing.extent.end
-    place = f"{unit}@{offset}"
+    place = place_of(standing)
     request = _request(unit, place, f"{place}->{end}", situation.attempts)
     return _tried(request, f"from source offset {offset}", situation.attempts, now)
+
+
+def place_of(standing: UnitStanding) -> str:
+    """Where a run of the unit would start: what its attempts are counted by."""
+    return f"{standing.unit}@{standing.progress.next_offset}"
 
 
 def _broken(standing: UnitStanding) -> str | None:
@@ -231,6 +236,9 @@ def _overdue(situation: Situation, now: int, interval_seconds: int) -> bool:
     verdict = situation.verdict
     if verdict is None:
         return not _untouched(situation.standing)
+    if verdict.source_end >= situation.standing.progress.next_offset:
+        # It got no further since, so another verdict could only say less than the one that stands.
+        return False
     return now - _seconds(verdict.judged_at) >= OVERDUE_INTERVALS * interval_seconds
 
 

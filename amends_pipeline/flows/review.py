@@ -6,8 +6,9 @@ or not. A verdict stands until the next one; how far the source has gone on sinc
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
+from types import MappingProxyType
 from typing import NamedTuple
 
 from amends_pipeline.flows.accept import standing_verdicts
@@ -21,7 +22,7 @@ class Concern(IntEnum):
     WRONG = 0
     """DRIFT, or ERROR: what readers see is wrong, or nobody can tell."""
     DOUBTFUL = 1
-    """BLOCKED, INCOMPLETE, exclusions that nobody accepted, or never judged."""
+    """BLOCKED, INCOMPLETE, exclusions that nobody accepted, never judged, or stuck."""
     NONE = 2
     """A verdict stands, and it is accepted."""
 
@@ -46,6 +47,8 @@ class Reviewed(NamedTuple):
 
     standing: UnitStanding
     verdict: Verdict | None
+    failing: str | None = None
+    """Why its runs get no further, when the last one that tried failed."""
 
     @property
     def unit(self) -> Unit:
@@ -71,23 +74,35 @@ class Reviewed(NamedTuple):
             return Concern.DOUBTFUL
         if self.verdict.status in {Status.DRIFT, Status.ERROR}:
             return Concern.WRONG
+        if self.failing is not None:
+            return Concern.DOUBTFUL
         # A verdict about another log of the same name is about nothing that is there.
         return Concern.NONE if self.verdict.accepted and self.standing.bound else Concern.DOUBTFUL
 
 
-def review(ledger: Ledger) -> Sequence[Reviewed]:
-    """Look at all units. Raises DatabaseUnavailable, InputError."""
+def review(
+    ledger: Ledger,
+    failing: Callable[[Sequence[UnitStanding]], Mapping[Unit, str]] = lambda _: {},
+) -> Sequence[Reviewed]:
+    """Look at all units. Raises DatabaseUnavailable, InputError.
+
+    failing: tells of units that are behind why their runs get no further; whoever starts the runs
+    knows that.
+    """
     # Verdicts first: a unit that is judged in between is then told by its older verdict.
     verdicts = standing_verdicts(ledger)
-    return reviewed(ledger.store.standing(), verdicts)
+    standings = ledger.store.standing()
+    return reviewed(standings, verdicts, failing([each for each in standings if each.behind]))
 
 
 def reviewed(
-    standings: Sequence[UnitStanding], verdicts: Mapping[Unit, Verdict]
+    standings: Sequence[UnitStanding],
+    verdicts: Mapping[Unit, Verdict],
+    failing: Mapping[Unit, str] = MappingProxyType({}),
 ) -> Sequence[Reviewed]:
     """Put units and verdicts together: those that count first, then the worst, then by name."""
     return sorted(
-        (Reviewed(each, verdicts.get(each.unit)) for each in standings),
+        (Reviewed(each, verdicts.get(each.unit), failing.get(each.unit)) for each in standings),
         key=lambda each: (
             not each.follows,
             each.concern,

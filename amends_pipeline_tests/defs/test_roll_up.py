@@ -84,6 +84,14 @@ def test_the_badge_is_as_bad_as_the_worst_unit(described, badge):
     assert seen(rolled_up(units(*described))) == badge
 
 
+def test_a_unit_whose_runs_fail_is_not_verified_whatever_its_verdict_says():
+    stuck, other = units(("PASS_WITH_EXCLUSIONS", {"accepted": True}), PASSED)
+    result = rolled_up([stuck._replace(failing="2 runs failed there, no luck"), other])
+    assert seen(result) == ("INCOMPLETE", False, "WARN")
+    assert "is stuck at source offset" in result.description
+    assert "2 runs failed there, no luck" in result.description
+
+
 def test_a_verdict_behind_its_source_stands_and_says_how_far():
     result = rolled_up(units(("PASS", {"end": 13}), PASSED))
     assert result.description == (

@@ -96,6 +96,11 @@ NOT_TO_VERIFY = {
         "PASS stands at source offset 3",
         Concern.NONE,
     ),
+    "behind, told an error at a later end, and no further since": (
+        Situation(unit(3, 5), verdict=verdict("ERROR", 5, 30, 3_600)),
+        "not caught up with its source",
+        Concern.WAITING,
+    ),
     "envelopes on their way": (
         Situation(unit(5, 5, pending=1)),
         "what was decided has not reached the readers",

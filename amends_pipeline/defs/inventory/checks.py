@@ -114,7 +114,7 @@ def verification(context: dg.AssetCheckExecutionContext, ledger: LedgerResource)
             result = of_run(context.run, without_unit())
         yield from _told(context, VIEW_EQUALS_ORACLE, result)
     if EVERY_UNIT_IS_VERIFIED.key in selected:
-        result = roll_up(ledger, context.run, context.log)
+        result = roll_up(ledger, context.instance, context.run, context.log)
         yield from _told(context, EVERY_UNIT_IS_VERIFIED, result)
 
 

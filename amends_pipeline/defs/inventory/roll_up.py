@@ -85,6 +85,8 @@ def _status(worst: Reviewed) -> Status:
     if verdict is None:
         return Status.INCOMPLETE
     agrees = verdict.status in {Status.PASS, Status.PASS_WITH_EXCLUSIONS}
+    if agrees and worst.failing is not None:
+        return Status.INCOMPLETE
     unsaid = worst.concern is Concern.DOUBTFUL and verdict.status == Status.PASS
     if unsaid or (agrees and not worst.standing.bound):
         return Status.INCOMPLETE
@@ -117,6 +119,13 @@ def _sentences(
 
 
 def _says(each: Reviewed) -> str:
+    if each.failing is None:
+        return _says_verdict(each)
+    stuck = f"is stuck at source offset {each.standing.progress.next_offset}"
+    return f"{_says_verdict(each)}; {stuck}: {cell(each.failing)}"
+
+
+def _says_verdict(each: Reviewed) -> str:
     verdict = each.verdict
     if verdict is None:
         return "was never judged"

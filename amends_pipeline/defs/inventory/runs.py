@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 import dagster as dg
 
-from amends_pipeline.flows.automation import Attempts, Request, backoff_seconds
+from amends_pipeline.flows.automation import Attempts, Request, backoff_seconds, place_of
 from amends_pipeline.kernel.display import escape_terminal
+from amends_pipeline.ports import Unit, UnitStanding
 from amends_pipeline.store.server import redact
 
 if TYPE_CHECKING:
@@ -74,6 +75,21 @@ def attempts(
     return found
 
 
+def failing(instance: dg.DagsterInstance, standings: Sequence[UnitStanding]) -> Mapping[Unit, str]:
+    """Why the runs of units that are behind get no further, where they failed."""
+    units = {place_of(each): each.unit for each in standings if each.follows}
+    found = {}
+    for place, record in _latest(instance, units).items():
+        run = record.dagster_run
+        number = run.tags.get(ATTEMPT_TAG, "0")
+        failed = int(number) if number.isdecimal() else 0
+        failed += run.status is dg.DagsterRunStatus.FAILURE
+        if failed:
+            runs = "1 run" if failed == 1 else f"{failed} runs"
+            found[units[place]] = f"{runs} failed there, {_ending(instance, run)}"
+    return found
+
+
 def _latest(instance: dg.DagsterInstance, places: Collection[str]) -> Mapping[str, RunRecord]:
     """The latest run from each place."""
     if not places:
@@ -103,6 +119,8 @@ def _ending(instance: dg.DagsterInstance, run: dg.DagsterRun) -> str:
         return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}..."
     if run.status is dg.DagsterRunStatus.CANCELED:
         return "somebody cancelled it"
+    if run.status in UNFINISHED:
+        return "and another one is trying"
     return f"status {run.status.value}, and what was to be done is still there"
 
 

@@ -75,7 +75,7 @@ Case = TypeVar("Case", Situation, Landing)
         "Asks, every 5 s, for a run of each unit whose source has records that it has not"
         " processed, or whose readers lack something that it decided: one run of a unit at a time,"
         " a failed one again after 5, 10, 20 s and so on, at most 5 min. Makes new namespaces"
-        " partitions."
+        " partitions, and forgets removed ones."
     ),
     job_name=REFOLD.name,
     minimum_interval_seconds=TICK_SECONDS,
@@ -101,7 +101,7 @@ def _look_for_records(context: dg.SensorEvaluationContext, ledger: LedgerResourc
         [_run_of_unit(each) for each in requests(decisions)],
         "Every unit is caught up, or does not follow its source.",
         cursor=_cursor(units, decisions),
-        dynamic_partitions_requests=_new_partitions(context.instance, units),
+        dynamic_partitions_requests=_known_partitions(context.instance, units),
         asset_events=_moved(units, _reported(context.cursor)),
     )
 
@@ -120,22 +120,26 @@ def _misnamed(standings: Iterable[UnitStanding]) -> list[Skip]:
     ]
 
 
-def _new_partitions(
+def _known_partitions(
     instance: dg.DagsterInstance, standings: Iterable[UnitStanding]
-) -> list[dg.AddDynamicPartitionsRequest]:
+) -> list[dg.AddDynamicPartitionsRequest | dg.DeleteDynamicPartitionsRequest]:
+    """Add what the ledger has and Dagster lacks; forget namespaces that were removed."""
     namespaces = {each.unit.namespace for each in standings}
     numbers = {each.unit.partition for each in standings}
     wanted = (
         (NAMESPACE, NAMESPACES, sorted(namespaces)),
         (SOURCE_PARTITION, SOURCE_PARTITIONS, [source_partition_key(n) for n in sorted(numbers)]),
     )
-    added = []
+    asked: list[dg.AddDynamicPartitionsRequest | dg.DeleteDynamicPartitionsRequest] = []
     for name, definition, keys in wanted:
         there = set(instance.get_dynamic_partitions(name))
         missing = [key for key in keys if key not in there]
         if missing:
-            added.append(definition.build_add_request(missing))
-    return added
+            asked.append(definition.build_add_request(missing))
+    removed = sorted(set(instance.get_dynamic_partitions(NAMESPACE)) - namespaces)
+    if removed:
+        asked.append(NAMESPACES.build_delete_request(removed))
+    return asked
 
 
 # What stands at the asset of the source log

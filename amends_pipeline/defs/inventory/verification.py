@@ -3,6 +3,7 @@
 import logging
 import traceback
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import dagster as dg
@@ -15,6 +16,7 @@ from dagster._core.definitions.asset_checks.asset_check_evaluation import (
 from dagster._core.events import DagsterEvent, DagsterEventType
 
 from amends_pipeline.defs.inventory.roll_up import not_rolled_up, rolled_up
+from amends_pipeline.defs.inventory.runs import failing
 from amends_pipeline.defs.inventory.verdict import failed, not_of_this_namespace, reported
 from amends_pipeline.defs.partitions import UNITS, lacking, unit_of
 from amends_pipeline.defs.resources import LedgerResource
@@ -67,13 +69,16 @@ def _judged(moment: Moment, ledger: Ledger, unit: Unit) -> dg.AssetCheckResult:
 
 
 def roll_up(
-    ledger: LedgerResource, run: dg.DagsterRun, log: dg.DagsterLogManager
+    ledger: LedgerResource,
+    instance: dg.DagsterInstance,
+    run: dg.DagsterRun,
+    log: dg.DagsterLogManager,
 ) -> dg.AssetCheckResult:
-    """Look at the verdicts of all units."""
+    """Look at the verdicts of all units, and at what keeps some of them from getting further."""
 
     def looked() -> dg.AssetCheckResult:
         with ledger.open() as opened:
-            return rolled_up(review(opened))
+            return rolled_up(review(opened, partial(failing, instance)))
 
     return of_run(run, _never_raising(looked, not_rolled_up, log))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dagster as dg
 import pytest
 
-from amends_pipeline.defs.inventory.runs import ATTEMPT_TAG
+from amends_pipeline.defs.inventory.runs import ATTEMPT_TAG, failing
 from amends_pipeline.ports import Role
 from amends_pipeline_tests.defs.sensors.tower import MAIN, A
 from amends_pipeline_tests.tables import configuration
@@ -23,6 +23,20 @@ def test_a_failed_run_is_tried_again_after_5_10_20_seconds_and_keeps_its_error(m
             assert main.reason().endswith(f"Z, in {wait - early} s.")
         main.now = ended + wait
         assert main.asked() == [f"main|p0@0->1#{attempt + 1}"]
+
+
+def test_the_roll_up_hears_of_a_unit_whose_runs_fail_until_one_gets_further(main):
+    def told():
+        behind = [each for each in main.ledger.store.standing() if each.behind]
+        return failing(main.instance, behind)
+
+    assert told() == {}
+    main.launch()
+    assert told() == {}, "a first run that is not finished has not failed"
+    main.instance.report_run_failed(main.instance.get_runs()[0], "no luck")
+    assert told() == {MAIN: "1 run failed there, no luck"}
+    main.drain()
+    assert told() == {}
 
 
 def test_the_error_of_a_step_is_told_as_the_step_told_it(main):

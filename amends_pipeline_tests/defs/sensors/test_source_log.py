@@ -44,7 +44,17 @@ def test_a_name_that_no_partition_can_have_is_told_and_made_none(main):
     main.ledger.sql("UPDATE amends.namespace SET name = 'a|b'")
     result = main.tick()
     assert result.skip_reason.skip_message == '"a|b": no partition can have this name.'
-    assert result.dynamic_partitions_requests == []
+    assert main.instance.get_dynamic_partitions("namespace") == []
+
+
+def test_a_namespace_that_was_removed_is_no_partition_any_more(main):
+    main.provision(configuration(namespace="rebuild"))
+    main.ledger.operations.follow("rebuild", follows=False)
+    main.tick()
+    assert "rebuild" in main.instance.get_dynamic_partitions("namespace")
+    main.ledger.operations.remove("rebuild")
+    main.tick()
+    assert main.instance.get_dynamic_partitions("namespace") == ["main"]
 
 
 def test_the_end_of_each_source_partition_is_reported_when_it_has_moved(main):

@@ -46,7 +46,11 @@ class Tower(Office):
         self.cursor = result.cursor or self.cursor
         for request in result.dynamic_partitions_requests or ():
             name, keys = request.partitions_def_name, list(request.partition_keys)
-            self.instance.add_dynamic_partitions(name, keys)
+            if isinstance(request, dg.DeleteDynamicPartitionsRequest):
+                for key in keys:
+                    self.instance.delete_dynamic_partition(name, key)
+            else:
+                self.instance.add_dynamic_partitions(name, keys)
         return result
 
     def asked(self, sensor=sensors.new_records) -> list[str]:
