@@ -25,7 +25,10 @@ up: $(SYNCED) ## Dagster's pages over your ledgers, until Ctrl-C (UP_ARGS="--por
 	@$(BIN)/amends up --with-parent $(UP_ARGS)
 
 test: $(SYNCED) ## the whole suite, PostgreSQL included (PYTEST_ARGS="-k refold" for a part)
-	$(BIN)/pytest -n $(TEST_WORKERS) --dist worksteal $(PYTEST_ARGS) $(if $(MEASURED),--cov)
+	$(BIN)/pytest -n $(TEST_WORKERS) --dist worksteal -m "not browser" $(PYTEST_ARGS) $(if $(MEASURED),--cov)
+
+browser: $(SYNCED) ## the Dagster UI in a real Chromium; screenshots go to test-output/browser
+	$(BIN)/pytest -m browser amends_pipeline_tests/browser
 
 check: $(SYNCED) ## all that must hold before a change goes in
 	@$(MAKE) --no-print-directory format

@@ -107,7 +107,7 @@ def test_a_drift_turns_the_check_red_and_shows_the_row_until_it_is_mended(reader
     page = reader.page
     reader.judge(BOLT)
     reader.keep("verify-run")
-    with reader.small_window(862):
+    with reader.small_window(850):
         reader.open_check("view_equals_oracle")
         expect(page.get_by_text("Failed", exact=True).first).to_be_visible()
         drift = (
