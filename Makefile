@@ -14,7 +14,7 @@ unexport VIRTUAL_ENV PYTHONHOME PYTHONPATH
 # Our own modules are compiled once too; this setting would compile them again in every process.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo up test check format lint types imports definitions fix lock upgrade clean help
+.PHONY: setup demo up test browser check format lint types imports definitions fix lock upgrade clean help
 
 setup: $(SYNCED) ## make .venv: pinned packages and the project (with or without uv)
 
