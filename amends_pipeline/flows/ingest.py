@@ -85,15 +85,17 @@ class Worker:
     def _batch(self, until: int, look: int) -> int:
         """Decide and commit one batch. Returns how many records the next slice must look at."""
         unit = self.token.unit
-        limit = max(self.slice_records, self.commit_records, look)
+        # Whole slices only, so that where a commit ends says nothing about where a slice does.
+        whole_slices = max(self.commit_records, look) // self.slice_records
+        limit = max(1, whole_slices) * self.slice_records
         records = self.source.read(unit.partition, self._next, until, limit)
         aside = frozenset(entry.offset for entry in self.store.set_asides(unit))
         whole = read_slice(self.config, unit.partition, records, aside)
         self._load(whole)
-        slices = whole.cut(records.ends(self.slice_records, look))
+        slices = whole.cut(records.ends(self.slice_records))
         decisions: list[Decision] = []
         try:
-            open_excess = self._decide(slices, decisions)
+            open_excess = self._decide(slices, decisions, last=records.until >= until)
         except NeedsWholeKey as needs:
             # Decisions before it may have moved the key: commit them first, then read it again.
             self._commit(decisions)
@@ -104,10 +106,16 @@ class Worker:
             return 0
         if not open_excess.undecided or records.until >= until:
             raise self._overflow(open_excess)
-        return 2 * len(records.offsets)
+        return 2 * limit
 
-    def _decide(self, slices: Sequence[Slice], decisions: list[Decision]) -> Excess | None:
-        """Decide slice after slice into `decisions`; stop at an excess and return it."""
+    def _decide(
+        self, slices: Sequence[Slice], decisions: list[Decision], *, last: bool
+    ) -> Excess | None:
+        """Decide slice after slice into `decisions`; stop at an excess and return it.
+
+        An excess that records after these may undo leaves its slice undecided, unless these are
+        the last ones.
+        """
         remaining = list(reversed(slices))
         while remaining:
             slice_ = remaining.pop()
@@ -115,6 +123,8 @@ class Worker:
             while decision.excess and decision.excess.undecided and remaining:
                 slice_ = slice_.joined(remaining.pop())
                 decision = decide(self._known, slice_, self._sequence)
+            if decision.excess and decision.excess.undecided and not last:
+                return decision.excess
             if decision.excess is None or decision.until > decision.start:
                 self._known.install(decision)
                 self._sequence = decision.next_sequence

@@ -24,6 +24,13 @@ def provision(ledger: Ledger, config: NamespaceConfig, *, follows: bool = True) 
     The namespace starts at the first offset that the source retains. Raises ConfigurationError when
     another configuration lives under the name or the source's partitions or routes disagree.
     """
+    for there in ledger.store.namespaces():
+        if there.namespace == config.namespace:
+            # Refused or a no-op: either way no source may come into being.
+            ledger.store.provision(config, there.incarnation, there.first_offsets, follows=follows)
+            return Provisioned(
+                config.namespace, created=False, digest=config.digest, incarnation=there.incarnation
+            )
     source = ledger.source(config.source)
     source.create(config.partitions)
     incarnation = source.incarnation()

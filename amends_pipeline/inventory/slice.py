@@ -23,13 +23,9 @@ class Records(NamedTuple):
     """Raw transport keys, where the transport has one."""
     values: Sequence[bytes]
 
-    def ends(self, count: int, first: int = 0) -> list[int]:
-        """Where to cut so that each part holds `count` records and all offsets are covered.
-
-        The first part holds at least `first` records.
-        """
-        head = max(count, first)
-        positions = range(head, len(self.offsets), count)
+    def ends(self, count: int) -> list[int]:
+        """Where to cut so that each part holds `count` records and all offsets are covered."""
+        positions = range(count, len(self.offsets), count)
         return [*(self.offsets[at] for at in positions), self.until]
 
 

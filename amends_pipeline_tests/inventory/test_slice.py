@@ -128,8 +128,7 @@ def test_records_are_cut_by_count_and_the_last_cut_covers_the_trailing_gap():
     assert log.ends(2) == [40, 80, 90]
     assert log.ends(5) == [90]
     assert log.ends(1) == [6, 40, 41, 80, 90]
-    assert log.ends(2, first=4) == [80, 90]
-    assert log.ends(9, first=9) == [90]
+    assert log.ends(9) == [90]
     assert Records(3, 90, [], [], []).ends(2) == [90]  # a gap alone is passed too
 
 
