@@ -151,6 +151,10 @@ def test_a_backfilled_namespace_is_verified_and_follows(reader, backfill, times)
         reader.open_verdict(unit)
         assert reader.value("status") == "PASS"
     reader.keep("backfilled-verdict")
+    reader.open_check("every_unit_is_verified")
+    expect(reader.page.get_by_text(re.compile(r"^PASS: \d+ units are verified"))).to_be_visible()
+    assert {str(unit) for unit in REBUILT_UNITS} <= {row[1] for row in reader.table("units")}
+    reader.keep("backfilled-roll-up")
 
 
 # An append

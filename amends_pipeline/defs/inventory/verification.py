@@ -134,10 +134,14 @@ def announce(
 
 
 def latest_materialization(
-    instance: dg.DagsterInstance, spec: dg.AssetCheckSpec, partition: str
+    instance: dg.DagsterInstance, spec: dg.AssetCheckSpec, partition: str | None = None
 ) -> Target | None:
-    """What a verdict on a partition is about: without it, the UI counts the verdict as missing."""
-    filters = dg.AssetRecordsFilter(asset_key=spec.asset_key, asset_partitions=[partition])
+    """What a verdict is about: without it, the UI counts a verdict on a partition as missing.
+
+    A roll-up, which is about all partitions, names the latest of them all.
+    """
+    partitions = None if partition is None else [partition]
+    filters = dg.AssetRecordsFilter(asset_key=spec.asset_key, asset_partitions=partitions)
     for record in instance.fetch_materializations(filters, limit=1).records:
         return Target(
             storage_id=record.storage_id, run_id=record.run_id, timestamp=record.timestamp
