@@ -83,7 +83,7 @@ class Worker:
             )
 
     def _batch(self, until: int, look: int) -> int:
-        """Decide and commit one batch. Returns how many records the next slice must look at."""
+        """Decide and commit one batch. Returns how many records the next one must read at least."""
         unit = self.token.unit
         # Whole slices only, so that where a commit ends says nothing about where a slice does.
         whole_slices = max(self.commit_records, look) // self.slice_records
