@@ -121,7 +121,8 @@ def test_the_guard_ends_a_stack_wherever_its_processes_went_and_nobody_else(proc
     folder = tmp_path / "sockets"
     folder.mkdir()
     (folder / "code.sock").touch()
-    mine = environment(AMENDS_STACK="mine")
+    stack = f"mine{tmp_path}"  # no other test's, nor the same test's of another run
+    mine = environment(AMENDS_STACK=stack)
     victims = [
         processes(SLEEP, env=mine),
         processes(SLEEP, env=mine, start_new_session=True),
@@ -131,13 +132,13 @@ def test_the_guard_ends_a_stack_wherever_its_processes_went_and_nobody_else(proc
     keeper.parent.mkdir()
     keeper.write_text("import time; print(flush=True); time.sleep(600)")
     others = [
-        processes(SLEEP, env=environment(AMENDS_STACK="mine2")),
+        processes(SLEEP, env=environment(AMENDS_STACK=f"{stack}2")),
         processes([sys.executable, keeper], env=mine),
-        processes(SLEEP, env=environment(NOT_AMENDS_STACK="mine")),
+        processes(SLEEP, env=environment(NOT_AMENDS_STACK=stack)),
     ]
     for process in (*victims, *others):
         process.stdout.readline()  # it runs
-    guard = processes([*GUARD, "watch", "mine", folder], stdin=subprocess.PIPE, process_group=0)
+    guard = processes([*GUARD, "watch", stack, folder], stdin=subprocess.PIPE, process_group=0)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         assert comes_true(lambda number=number: _ignores(guard.pid, number))
         guard.send_signal(number)
@@ -145,7 +146,7 @@ def test_the_guard_ends_a_stack_wherever_its_processes_went_and_nobody_else(proc
     guard.stdin.close()
     assert guard.wait(SECONDS) == 0
     assert [process.wait(SECONDS) for process in victims] == [-signal.SIGKILL] * 3
-    assert stack_guard.members("mine") == []
+    assert stack_guard.members(stack) == []
     assert [process.poll() for process in others] == [None, None, None]
     assert not folder.exists()
 
@@ -170,8 +171,9 @@ def test_what_a_stack_starts_hears_signals_whatever_its_starter_ignores(processe
     assert process.wait(SECONDS) == -signal.SIGTERM
 
 
-def test_what_a_stack_starts_is_told_to_stop_when_its_parent_is_killed(processes):
-    marked = environment(AMENDS_STACK="orphan")
+def test_what_a_stack_starts_is_told_to_stop_when_its_parent_is_killed(processes, tmp_path):
+    stack = f"orphan{tmp_path}"
+    marked = environment(AMENDS_STACK=stack)
     program = (
         "import os, subprocess, sys\n"
         f"command = {GUARD} + ['enter', str(os.getpid()), *{SLEEP}]\n"
@@ -179,9 +181,9 @@ def test_what_a_stack_starts_is_told_to_stop_when_its_parent_is_killed(processes
     )
     parent = processes([sys.executable, "-c", program], env=marked)
     parent.stdout.readline()
-    [child] = set(stack_guard.members("orphan")) - {parent.pid}
+    [child] = set(stack_guard.members(stack)) - {parent.pid}
     parent.kill()
-    assert comes_true(lambda: child not in stack_guard.members("orphan"))
+    assert comes_true(lambda: child not in stack_guard.members(stack))
 
 
 def test_what_a_stack_starts_does_not_begin_without_its_parent(processes):

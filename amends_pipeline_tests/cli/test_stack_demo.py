@@ -102,7 +102,7 @@ def test_what_is_somebody_elses_is_left_as_it_is(ledger, namespace, source, thei
 def test_history_comes_first_and_corrections_when_readers_have_it(ledger, instance, monkeypatch):
     monkeypatch.setattr(stack_demo, "POLL_SECONDS", 0.01)
     provisioned(ledger)
-    filling = threading.Thread(target=Filling(ledger, instance).run)
+    filling = threading.Thread(target=Filling(ledger, instance).run, daemon=True)
     filling.start()
     assert comes_true(lambda: ends(ledger) == [3, 3])
     time.sleep(0.1)
@@ -153,7 +153,7 @@ def test_a_database_that_is_away_is_waited_for(ledger, instance, monkeypatch, er
 
     monkeypatch.setattr(stack_demo, "append", unreliable)
     filling = Filling(ledger, instance)
-    thread = threading.Thread(target=filling.run)
+    thread = threading.Thread(target=filling.run, daemon=True)
     thread.start()
     assert comes_true(lambda: ends(ledger) == [3, 3])
     filling.stop()

@@ -98,22 +98,31 @@ def comes_true(condition, seconds=SECONDS):
 
 
 class Up:
-    """One call of `amends up`, which is ready when this returns."""
+    """One call of `amends up`."""
 
-    def __init__(self, home, *options, under=()):
-        command = [*under, AMENDS, "up", "--port", "0", "--json", *options]
+    def __init__(self, home, *options):
         self.process = subprocess.Popen(
-            command,
+            [AMENDS, "up", "--port", "0", "--json", *options],
             env={**os.environ, "AMENDS_HOME": str(home)},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )
+
+    def wait_until_ready(self):
         ready, _, _ = select.select([self.process.stdout], [], [], SECONDS)
         line = self.process.stdout.readline() if ready else b""
         if not line:
             self.process.kill()
-            pytest.fail(self.process.stderr.read().decode())
+            _, err = self.process.communicate(timeout=SECONDS)
+            pytest.fail(f"the stack is not ready: {err.decode()}")
         self.told = json.loads(line)
+
+    def close(self):
+        """Leave nothing open. What it started has a guard."""
+        self.process.kill()
+        for pipe in (self.process.stdout, self.process.stderr):
+            pipe.close()
+        self.process.wait()
 
     def ask(self, query, **variables):
         body = json.dumps({"query": query, "variables": variables})
@@ -174,6 +183,20 @@ def homes():
             with suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
         remove_home(home)
+
+
+@pytest.fixture
+def start():
+    """Starts stacks, which are ready; whatever becomes of the test, none of them is left open."""
+    with ExitStack() as started:
+
+        def call(home, *options):
+            up = Up(home, *options)
+            started.callback(up.close)
+            up.wait_until_ready()
+            return up
+
+        yield call
 
 
 @contextmanager
@@ -280,9 +303,14 @@ def shows_the_demo(up):
     ] == [(DEMO, ["p0", "p1"])]
 
 
-def test_it_is_ready_with_something_to_show_and_goes_on_ctrl_c(homes):
+def stacks_of(runs):
+    """Which stacks the runs were launched by; None stands for those that were not."""
+    return {run["tags"].get("amends/stack") for run in runs.values()}
+
+
+def test_it_is_ready_with_something_to_show_and_goes_on_ctrl_c(homes, start):
     home = homes()
-    up = Up(home)
+    up = start(home)
     assert up.told["ready_milliseconds"] < READY_MILLISECONDS * PATIENCE
     assert set(up.told["links"]) == {"lineage", "partitions", "checks"}
     for link in up.told["links"].values():
@@ -296,7 +324,8 @@ def test_it_is_ready_with_something_to_show_and_goes_on_ctrl_c(homes):
             map(len, STAGES)
         )
     assert comes_true(lambda: shows_the_demo(up))
-    assert {run["tags"].get("amends/stack") for run in up.runs().values()} == {up.told["stack"]}
+    # A run gets the tag when it is launched, and some may still be queued.
+    assert comes_true(lambda: stacks_of(up.runs()) == {up.told["stack"]})
     status, said, seconds = up.end(signal.SIGINT)
     assert status == 0, said
     assert [line for line in said.splitlines() if "ERROR" in line] == []
@@ -330,7 +359,7 @@ def kill_everything(up, home):
     for process in [*guard, up.process.pid, *up.members(), *left_of(home)]:
         with suppress(ProcessLookupError):
             os.kill(process, signal.SIGKILL)
-    up.process.communicate()
+    up.process.communicate(timeout=SECONDS)
 
 
 def read(path):
@@ -346,17 +375,17 @@ def status_of(home, run_id):
         return storage.execute(question, [run_id]).fetchone()[0]
 
 
-def test_whatever_is_killed_nothing_is_left_and_the_next_stack_goes_on(homes):
+def test_whatever_is_killed_nothing_is_left_and_the_next_stack_goes_on(homes, start):
     home = homes()
     with ledger_of(home) as ledger, ExitStack() as holding:
         provision(ledger, parse_configuration(configuration(source="feed")))
-        first = Up(home, "--no-demo")
+        first = start(home, "--no-demo")
         run_id = waiting_run(first, ledger, holding, "A r1 NEW day 1 -50")
         # SIGKILL of the parent alone.
         status, _, seconds = first.end(signal.SIGKILL)
         assert status == -signal.SIGKILL
         assert seconds < STOP_SECONDS * PATIENCE
-        second = Up(home, "--no-demo")
+        second = start(home, "--no-demo")
         assert second.told["reaped"] == [run_id]
         assert second.runs()[run_id]["status"] == "FAILURE"
         events = second.ask(FAILURE, run=run_id)["logsForRun"]["events"]
@@ -369,7 +398,7 @@ def test_whatever_is_killed_nothing_is_left_and_the_next_stack_goes_on(homes):
     assert comes_true(lambda: not left_of(home))
     temporary = Path((home / "dagster" / "temporary").read_text())
     assert temporary.exists()
-    third = Up(home, "--no-demo")
+    third = start(home, "--no-demo")
     assert third.told["reaped"] == [again]
     assert not temporary.exists()
     with ledger_of(home) as ledger, ExitStack() as holding:
@@ -388,11 +417,16 @@ def test_whatever_is_killed_nothing_is_left_and_the_next_stack_goes_on(homes):
 def test_with_its_parent_it_ends_also_when_that_is_killed(homes):
     home = homes()
     program = "import subprocess, sys; subprocess.run(sys.argv[1:])"
-    command = [sys.executable, "-c", program, AMENDS, "up", "--port", "0", "--with-parent"]
+    command = [sys.executable, "-c", program, AMENDS, "up", "--port", "0"]
+    command += ["--with-parent", "--no-demo"]  # a run of the demo would be told of at the end
     environment = {**os.environ, "AMENDS_HOME": str(home)}
-    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE) as parent:
+    with (
+        subprocess.Popen(command, env=environment, stderr=subprocess.PIPE) as parent,
+        ExitStack() as ending,
+    ):
+        ending.callback(parent.kill)
         assert comes_true((home / "logs" / "code-server.log").exists)
         parent.kill()
-        said = parent.stderr.read().decode()
-    assert said.splitlines()[-2:] == ["stopping", "stopped"]
+        _, said = parent.communicate(timeout=SECONDS)
+    assert said.decode().splitlines()[-2:] == ["stopping", "stopped"]
     assert comes_true(lambda: not left_of(home), STOP_SECONDS * PATIENCE)

@@ -96,7 +96,8 @@ def test_another_database_of_the_server_may_have_another_stack(server, postgres_
 
 def test_the_locks_of_a_killed_process_are_free(server):
     command = [sys.executable, "-c", HOLD, server.ledger_url]
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process, ExitStack() as ending:
+        ending.callback(process.kill)
         process.stdout.readline()
         locks = StackLocks(server, "b", HOLDER)
         assert locks.lives("a")

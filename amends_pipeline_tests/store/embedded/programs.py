@@ -86,7 +86,10 @@ def tell(lease, statement):
 
 
 def keeper_of(home):
-    return int((home / "postgres" / keeper.KEEPER_LOCK).read_text())
+    """The keeper's number; None while there is none, or none that has written it down."""
+    with contextlib.suppress(OSError, ValueError):
+        return int((home / "postgres" / keeper.KEEPER_LOCK).read_text())
+    return None
 
 
 def processes_of(home):

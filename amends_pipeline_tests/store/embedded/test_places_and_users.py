@@ -94,7 +94,7 @@ def test_a_deleted_home_ends_the_server_and_a_new_one_starts_at_its_place(home, 
             time.sleep(3 * keeper.BEAT_SECONDS)
             assert ask(other, "select 1") == 1, "the first server's end did not harm the second"
     assert processes
-    assert not [process for process in processes if is_alive(process)]
+    assert comes_true(lambda: not [process for process in processes if is_alive(process)])
 
 
 # ---------------------------------------------------------------- users
