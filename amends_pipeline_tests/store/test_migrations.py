@@ -57,7 +57,7 @@ def test_the_head_is_the_last_revision_and_revisions_are_numbered():
     assert numbered == [f"{number:04d}" for number in range(1, len(numbered) + 1)]
 
 
-def test_an_empty_database_is_migrated_and_everything_lives_in_schema_amends(
+def test_an_empty_database_is_migrated_and_everything_lives_in_the_schemas_of_the_ledgers(
     database, database_url
 ):
     assert revision(database) is None
@@ -65,7 +65,8 @@ def test_an_empty_database_is_migrated_and_everything_lives_in_schema_amends(
     assert revision(database) == HEAD
     names = [name for (name,) in query(database_url, OBJECTS)]
     assert "amends.alembic_version" in names
-    assert [name for name in names if not name.startswith("amends.")] == []
+    assert "amends_bank.stream" in names
+    assert [name for name in names if not name.startswith(("amends.", "amends_bank."))] == []
 
 
 def test_migrating_again_changes_nothing(database, database_url):
@@ -143,7 +144,7 @@ def test_a_migration_says_nothing(database, caplog, capfd):
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_user_without_the_right_to_create_schemas_uses_the_one_that_is_there(
+def test_a_user_without_the_right_to_create_schemas_uses_those_that_are_there(
     postgres_server, database_url
 ):
     name = conninfo.conninfo_to_dict(database_url)["dbname"]
@@ -154,6 +155,7 @@ def test_a_user_without_the_right_to_create_schemas_uses_the_one_that_is_there(
         with pytest.raises(DatabaseUnavailable, match="permission denied"):
             open_ledger(guest)
         query(database_url, "CREATE SCHEMA amends AUTHORIZATION guest")
+        query(database_url, "CREATE SCHEMA amends_bank AUTHORIZATION guest")
         with open_ledger(guest) as ledger:
             provisioned(ledger).drain(STORY)
     finally:
