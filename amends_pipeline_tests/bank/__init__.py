@@ -1,0 +1,3 @@
+"""Tests of amends_pipeline.bank."""
+
+from __future__ import annotations
