@@ -128,8 +128,8 @@ class Run:
         said = defaultdict(set)
         for (key, txn_id), authority in self.shelf.authorities.items():
             said[key, txn_id, authority.candidate.revision].add(authority.candidate)
-        for key, txn_id, _, candidate in self.shelf.observations:
-            said[key, txn_id, candidate.revision].add(candidate)
+        for seen in self.shelf.observations:
+            said[seen.key, seen.txn_id, seen.candidate.revision].add(seen.candidate)
         return {
             (*self.config.keys[key].stock_key, txn_id, revision)
             for (key, txn_id, revision), candidates in said.items()

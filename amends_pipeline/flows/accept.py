@@ -13,9 +13,10 @@ from functools import lru_cache
 from pydantic import ValidationError
 
 from amends_pipeline.inventory.config import NamespaceConfig
-from amends_pipeline.inventory.verify import Manifest, Report, Status, parse_manifest
+from amends_pipeline.inventory.verify import Manifest, Report, parse_manifest
 from amends_pipeline.kernel.canonical import compact_json
 from amends_pipeline.kernel.errors import InputError
+from amends_pipeline.kernel.verdict import Status
 from amends_pipeline.ports import Ledger, Unit, Verdict
 
 _AGREEING = {str(Status.PASS), str(Status.PASS_WITH_EXCLUSIONS)}

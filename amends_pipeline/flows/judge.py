@@ -13,14 +13,9 @@ from datetime import UTC, datetime
 from amends_pipeline.flows.accept import accepted_in, stored_manifest
 from amends_pipeline.flows.verify import verify
 from amends_pipeline.inventory.by_partition import by_partition
-from amends_pipeline.inventory.verify import (
-    Manifest,
-    NotCompared,
-    PartitionBoundary,
-    Report,
-    Status,
-)
+from amends_pipeline.inventory.verify import Manifest, NotCompared, PartitionBoundary, Report
 from amends_pipeline.kernel.errors import AmendsError
+from amends_pipeline.kernel.verdict import Status
 from amends_pipeline.ports import Ledger, Unit, Verdict
 
 KEPT_ROWS = 100_000

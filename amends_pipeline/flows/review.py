@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from amends_pipeline.flows.accept import standing_verdicts
-from amends_pipeline.inventory.verify import Status
+from amends_pipeline.kernel.verdict import Status
 from amends_pipeline.ports import Ledger, Unit, UnitStanding, Verdict
 
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from amends_pipeline.inventory.compare import Key
-from amends_pipeline.inventory.verify import Report, first_that_holds, stopped_in
+from amends_pipeline.inventory.verify import Report, stopped_in
+from amends_pipeline.kernel.verdict import first_that_holds
 
 
 def by_partition(

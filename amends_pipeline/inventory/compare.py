@@ -14,22 +14,16 @@ from enum import StrEnum
 from typing import NamedTuple, TypeVar
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
 
 from amends_pipeline.inventory.config import NamespaceConfig, StockKey
 from amends_pipeline.inventory.envelope import Envelope, Reasons, Type
 from amends_pipeline.inventory.oracle import DayRows, OracleResult, Rejected
 from amends_pipeline.kernel.display import shown
 from amends_pipeline.kernel.instants import day_text
+from amends_pipeline.kernel.verdict import Row
 
 _Id = TypeVar("_Id", bound=Hashable)
 _Fact = TypeVar("_Fact")
-
-
-class Row(BaseModel):
-    """A value that is written as a JSON object with exactly these members, in this order."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Key(Row):

@@ -17,13 +17,12 @@ This module judges values that a flow has read. `compare` finds the differences.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 from pydantic import Field, ValidationError
 
 from amends_pipeline.inventory.classify import Code
-from amends_pipeline.inventory.compare import Difference, Found, Key, Row, differences, key_of
+from amends_pipeline.inventory.compare import Difference, Found, Key, differences, key_of
 from amends_pipeline.inventory.config import NamespaceConfig
 from amends_pipeline.inventory.oracle import OracleResult
 from amends_pipeline.kernel import strict_json
@@ -31,23 +30,13 @@ from amends_pipeline.kernel.canonical import compact_json
 from amends_pipeline.kernel.display import shown
 from amends_pipeline.kernel.errors import InputError
 from amends_pipeline.kernel.integers import MAX_INT64
+from amends_pipeline.kernel.verdict import Row, Status, first_that_holds
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 _Coordinate = Annotated[int, Field(strict=True, ge=0, le=MAX_INT64)]
 _RevisionNumber = Annotated[int, Field(strict=True, ge=1, le=MAX_INT64)]
-
-
-class Status(StrEnum):
-    """The verdict of a report."""
-
-    PASS = "PASS"  # noqa: S105 - a verdict, not a password
-    PASS_WITH_EXCLUSIONS = "PASS_WITH_EXCLUSIONS"  # noqa: S105 - as above
-    BLOCKED = "BLOCKED"
-    DRIFT = "DRIFT"
-    INCOMPLETE = "INCOMPLETE"
-    ERROR = "ERROR"
 
 
 class RejectedRecord(Row):
@@ -323,20 +312,6 @@ def judge(  # noqa: PLR0913 - each is one thing that was read
         errors=tuple(errors),
     )
     return report.model_copy(update={"accepted": report.accepts(manifest)})
-
-
-def first_that_holds(
-    *, error: bool, incomplete: bool, blocked: bool, drift: bool, excluded: bool
-) -> Status:
-    """Return the status of a verdict, by their precedence."""
-    claims = {
-        Status.ERROR: error,
-        Status.INCOMPLETE: incomplete,
-        Status.BLOCKED: blocked,
-        Status.DRIFT: drift,
-        Status.PASS_WITH_EXCLUSIONS: excluded,
-    }
-    return next((status for status, holds in claims.items() if holds), Status.PASS)
 
 
 def _never_compared(config: NamespaceConfig, expected: OracleResult) -> list[NotCompared]:

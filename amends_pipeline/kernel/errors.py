@@ -5,6 +5,7 @@
         ConfigurationError         a namespace's configuration, naming the member at fault
         StrictJsonError            bytes that are not JSON as we read it
         UnknownNamespace           a name under which nothing was provisioned
+        UnknownStream              a ledger stream that was never opened
         AlreadyLanded              a file whose records were appended before
       OperationError             exit status 3: the work could not be done
         CloseOverflow              a record after which a close leaves signed 64 bits
@@ -14,6 +15,7 @@
         Held                       a lock is held, and by whom
         ForeignIncarnation         the source is not the one the namespace was bound to
         SourceTruncated            the source no longer reaches, or no longer holds, what comes next
+        Contended                  the database ended a transaction for the sake of another
         OutcomeUnknown             a commit or a claim whose reply never came
         DatabaseUnavailable        no server, no answer, or a refusal
         SchemaTooNew               the database was migrated by a later version
@@ -82,6 +84,10 @@ class UnknownNamespace(InputError):
     """No namespace was provisioned under the name."""
 
 
+class UnknownStream(InputError):
+    """No ledger stream was opened under the name."""
+
+
 class AlreadyLanded(InputError):
     """A file with the same bytes was appended to the source before."""
 
@@ -132,6 +138,10 @@ class ForeignIncarnation(OperationError):
 
 class SourceTruncated(OperationError):
     """The source starts after, or ends before, the offset that comes next."""
+
+
+class Contended(OperationError):
+    """The database ended a transaction for the sake of another; asked again, it may succeed."""
 
 
 class OutcomeUnknown(OperationError):

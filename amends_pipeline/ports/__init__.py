@@ -16,7 +16,7 @@ from amends_pipeline.inventory.decision import Decision, Identity
 from amends_pipeline.inventory.envelope import Envelope, EnvelopeBatch, OutputId
 from amends_pipeline.inventory.refold import KeyState
 from amends_pipeline.inventory.slice import Records
-from amends_pipeline.ports.operations import Landed, Operations, Verdict
+from amends_pipeline.ports.operations import Counted, Landed, Operations, Verdict
 from amends_pipeline.ports.values import (
     ConflictRef,
     Evidence,
@@ -36,6 +36,7 @@ from amends_pipeline.ports.values import (
 
 __all__ = [
     "ConflictRef",
+    "Counted",
     "Evidence",
     "Extent",
     "Landed",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from enum import StrEnum
 from typing import NamedTuple, Protocol
 
 from amends_pipeline.ports.values import Unit
@@ -41,8 +42,25 @@ class Landed(NamedTuple):
     landed_at: str
 
 
+class Counted(StrEnum):
+    """Rows of a unit that can be counted."""
+
+    TRANSACTIONS = "transactions"
+    """Identities that were seen: each has one authority."""
+    OBSERVATIONS = "observations"
+    """Accepted records that are not in force."""
+    QUARANTINED = "quarantined"
+    """Records that were rejected or set aside."""
+    PAGES = "pages"
+    """Runs of 64 calendar days of a stock key that hold a day with activity, now or before."""
+    OUTPUTS = "outputs"
+    """Outputs that the view has a version of, withdrawn ones too."""
+    VISIBLE = "visible"
+    """Outputs that readers see."""
+
+
 class Operations(Protocol):
-    """Verdicts, manifests, the life of namespaces, landed files. One transaction a method.
+    """Verdicts, manifests, the life of namespaces, landed files, counts. One transaction a method.
 
     Methods that take a namespace or a unit raise UnknownNamespace, or InputError for a partition
     that the namespace does not have.
@@ -93,4 +111,12 @@ class Operations(Protocol):
 
     def landed(self, source: str) -> Sequence[Landed]:
         """Files that were picked up for a source, in order."""
+        ...
+
+    def row_counts(self, unit: Unit, counted: Collection[Counted]) -> Mapping[Counted, int]:
+        """How many rows a unit has of each kind, at one moment.
+
+        Counting reads what it counts, some 100 ms for a million rows. It is given up after a few
+        seconds: then nothing is returned.
+        """
         ...

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 
-from amends_pipeline.ports import Landed, Role, Unit, Verdict
-from amends_pipeline.store.memory_tables import MemoryTables
+from amends_pipeline.inventory.view import visible
+from amends_pipeline.ports import Counted, Landed, Role, Unit, Verdict
+from amends_pipeline.store.memory_tables import MemoryTables, UnitTable
+from amends_pipeline.store.pages import page_of
 from amends_pipeline.store.refusals import held, is_current, storable
 
 
@@ -101,3 +103,23 @@ class MemoryOperations:
         """Files that were picked up for a source, in order."""
         with self._tables.lock:
             return list(self._tables.landed.get(source, ()))
+
+    # Counts
+
+    def row_counts(self, unit: Unit, counted: Collection[Counted]) -> Mapping[Counted, int]:
+        """How many rows a unit has of each kind."""
+        with self._tables.lock:
+            counts = _counts(self._tables.unit(unit))
+        return {each: counts[each] for each in counted}
+
+
+def _counts(table: UnitTable) -> Mapping[Counted, int]:
+    pages = {(key, page_of(day)) for key, state in table.keys.items() for day in state.rows.days}
+    return {
+        Counted.TRANSACTIONS: sum(map(len, table.authorities.values())),
+        Counted.OBSERVATIONS: sum(map(len, table.observations.values())),
+        Counted.QUARANTINED: len(table.rejections),
+        Counted.PAGES: len(pages),
+        Counted.OUTPUTS: len(table.view),
+        Counted.VISIBLE: sum(map(visible, table.view.values())),
+    }

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
-from amends_pipeline.ports import Landed, Unit, Verdict
+from amends_pipeline.ports import Counted, Landed, Unit, Verdict
+from amends_pipeline.store.counting import read_counts
 from amends_pipeline.store.namespaces import FIRST_IS_CURRENT, LOCK, Namespaces
 from amends_pipeline.store.postgres import (
     LOCK_CLASS,
@@ -219,6 +220,14 @@ class PostgresOperations:
         """Files that were picked up for a source, in order."""
         with self._database.read() as connection:
             return [Landed(*row) for row in _rows(connection, SELECT_LANDED, (source,))]
+
+    # Counts
+
+    def row_counts(self, unit: Unit, counted: Collection[Counted]) -> Mapping[Counted, int]:
+        """How many rows a unit has of each kind."""
+        unit_id = self._namespaces.unit_id(unit)
+        with self._database.snapshot() as connection:
+            return read_counts(connection, unit_id, counted)
 
 
 # What an append does with the file that its records come from

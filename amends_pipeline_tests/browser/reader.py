@@ -92,10 +92,10 @@ class Reader:
             self.page.get_by_text(text, exact=True).first.click()
         expect(self.page.get_by_text(str(unit), exact=True).first).to_be_visible()
 
-    def counted(self, status):
-        """How many partitions have a status, which stands beside its box: `Missing (0)`."""
-        label = self.page.get_by_text(re.compile(rf"^{status} \(\d+\)$")).first
-        return int(re.search(r"\d+", label.inner_text())[0])
+    def expect_counted(self, status, count):
+        """Wait until the partitions of a status are so many, as a pattern says: `Missing (0)`."""
+        label = re.compile(rf"^{status} \({count}\)$")
+        expect(self.page.get_by_text(label).first).to_be_visible()
 
     # Checks
 

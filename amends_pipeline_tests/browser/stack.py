@@ -92,8 +92,7 @@ class Stack:
         ready, _, _ = select.select([self.process.stdout], [], [], SECONDS)
         line = self.process.stdout.readline() if ready else b""
         if not line:
-            self.process.kill()
-            self.process.wait()
+            self._kill()
             pytest.fail(f"the stack is not ready: {self.said.read_text()}")
         self.seconds_to_start = time.monotonic() - began
         self.told = json.loads(line)
@@ -104,8 +103,13 @@ class Stack:
         try:
             self.process.communicate(timeout=SECONDS)
         except subprocess.TimeoutExpired:
-            self.process.kill()
+            self._kill()
             raise
+
+    def _kill(self):
+        """Its guard ends what it started."""
+        self.process.kill()
+        self.process.communicate()
 
     # What people do at the command line
 

@@ -65,8 +65,8 @@ def test_the_partition_grid_is_filled_and_tells_what_changed(reader, demo):
     page.goto(reader.stack.told["links"]["partitions"])
     reader.choose(PART)
     expect(page.get_by_text("Materialized", exact=True)).to_be_visible()
-    assert reader.counted("Materialized") >= len(DEMO_UNITS)
-    assert reader.counted("Failed") == 0
+    reader.expect_counted("Materialized", r"[2-9]")
+    reader.expect_counted("Failed", "0")
     table = page.get_by_role("cell", name="what_changed", exact=True)
     expect(table).to_be_visible()
     reader.keep("partitions")
@@ -120,8 +120,8 @@ def test_a_drift_turns_the_check_red_and_shows_the_row_until_it_is_mended(reader
         reader.keep("red-check-in-the-readme")
     reader.open_verdict(BOLT)
     assert reader.value("status") == "DRIFT"
-    assert reader.counted("Failed") == 1
-    assert reader.counted("Missing") == 0
+    reader.expect_counted("Failed", "1")
+    reader.expect_counted("Missing", "0")
     reader.keep("red-check-of-the-unit")
     reader.open_check("every_unit_is_verified")
     expect(page.get_by_text(re.compile(r"^DRIFT: 1 of \d+ units not verified"))).to_be_visible()

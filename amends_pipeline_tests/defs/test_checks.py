@@ -9,8 +9,9 @@ from amends_pipeline.defs.inventory.checks import VIEW_EQUALS_ORACLE
 from amends_pipeline.defs.inventory.verdict import reported
 from amends_pipeline.flows.drain import Options, ingest_unit
 from amends_pipeline.inventory.compare import BalanceFact, Difference, Kind
-from amends_pipeline.inventory.verify import NotCompared, Report, Status
+from amends_pipeline.inventory.verify import NotCompared, Report
 from amends_pipeline.kernel.errors import DatabaseUnavailable
+from amends_pipeline.kernel.verdict import Status
 from amends_pipeline.ports import Unit
 from amends_pipeline_tests.defs.conftest import on_both, rows
 from amends_pipeline_tests.tables import day

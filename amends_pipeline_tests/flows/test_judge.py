@@ -16,8 +16,9 @@ from amends_pipeline.flows.drain import Options, ingest_unit
 from amends_pipeline.flows.judge import judge_namespace, judge_unit, keep_failure
 from amends_pipeline.flows.verify import verify
 from amends_pipeline.inventory.envelope import Family, OutputId
-from amends_pipeline.inventory.verify import Manifest, Report, Status
+from amends_pipeline.inventory.verify import Manifest, Report
 from amends_pipeline.kernel.errors import InputError, UnknownNamespace
+from amends_pipeline.kernel.verdict import Status
 from amends_pipeline.ports import Unit
 from amends_pipeline_tests.contracts.bench import Bench, provisioned
 from amends_pipeline_tests.contracts.ledgers import MemoryLedger

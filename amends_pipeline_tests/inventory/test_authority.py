@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from itertools import permutations
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -47,14 +48,26 @@ def taken(*candidates: Candidate) -> tuple[Authority, list[Observation]]:
             True,
         ),
         ([NEW_5, NEW_5], NEW_5, 0, False, True),
-        ([NEW_5, NEW_5._replace(qty=6)], NEW_5, 0, True, False),
-        ([NEW_5, NEW_5._replace(kind="AMEND")], NEW_5, 0, True, False),
-        ([NEW_5, NEW_5._replace(day=11)], NEW_5, 0, True, False),
-        ([NEW_5, NEW_5._replace(nanosecond=1)], NEW_5, 0, True, False),
-        ([CANCELLED, CANCELLED._replace(day=11)], CANCELLED, 0, True, False),
-        ([NEW_5, NEW_5._replace(qty=6), NEW_5], NEW_5, 0, True, False),  # saying it again: no end
-        ([NEW_5, NEW_5._replace(qty=6), AMENDED], AMENDED, 2, False, True),
-        ([NEW_5, AMENDED, NEW_5._replace(qty=6)], AMENDED, 1, False, True),  # below the highest
+        ([NEW_5, msgspec.structs.replace(NEW_5, qty=6)], NEW_5, 0, True, False),
+        ([NEW_5, msgspec.structs.replace(NEW_5, kind="AMEND")], NEW_5, 0, True, False),
+        ([NEW_5, msgspec.structs.replace(NEW_5, day=11)], NEW_5, 0, True, False),
+        ([NEW_5, msgspec.structs.replace(NEW_5, nanosecond=1)], NEW_5, 0, True, False),
+        ([CANCELLED, msgspec.structs.replace(CANCELLED, day=11)], CANCELLED, 0, True, False),
+        (
+            [NEW_5, msgspec.structs.replace(NEW_5, qty=6), NEW_5],
+            NEW_5,
+            0,
+            True,
+            False,
+        ),  # saying it again: no end
+        ([NEW_5, msgspec.structs.replace(NEW_5, qty=6), AMENDED], AMENDED, 2, False, True),
+        (
+            [NEW_5, AMENDED, msgspec.structs.replace(NEW_5, qty=6)],
+            AMENDED,
+            1,
+            False,
+            True,
+        ),  # below the highest
     ],
 )
 def test_the_highest_revision_decides_and_two_sayings_of_it_decide_nothing(
@@ -72,13 +85,15 @@ def test_an_authority_stays_the_same_object_when_nothing_changes():
 
 
 def test_every_coordinate_is_kept_once():
-    authority, observations = taken(NEW_5, NEW_5, AMENDED, NEW_5, AMENDED._replace(qty=8))
+    authority, observations = taken(
+        NEW_5, NEW_5, AMENDED, NEW_5, msgspec.structs.replace(AMENDED, qty=8)
+    )
     assert (authority.candidate, authority.offset, authority.conflicted) == (AMENDED, 2, True)
     assert [(o.key, o.txn_id, o.offset, o.candidate) for o in observations] == [
         (0, "A", 1, NEW_5),
         (0, "A", 0, NEW_5),  # superseded by offset 2
         (0, "A", 3, NEW_5),
-        (0, "A", 4, AMENDED._replace(qty=8)),
+        (0, "A", 4, msgspec.structs.replace(AMENDED, qty=8)),
     ]
 
 

@@ -14,9 +14,8 @@ from amends_pipeline.inventory.verify import (
     PartitionBoundary,
     RejectedRecord,
     Report,
-    Status,
-    first_that_holds,
 )
+from amends_pipeline.kernel.verdict import Status, first_that_holds
 
 HOMES = {("A", "L"): 0, ("B", "L"): 1, ("C", "L"): 2}
 ALWAYS = NotCompared(what="versions, causes and order of publication")

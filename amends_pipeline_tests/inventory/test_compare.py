@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from amends_pipeline.inventory.verify import Report, Status
+from amends_pipeline.inventory.verify import Report
+from amends_pipeline.kernel.verdict import Status
 from amends_pipeline.ports import ConflictRef
 from amends_pipeline_tests.inventory.moments import (
     BLOCKED,

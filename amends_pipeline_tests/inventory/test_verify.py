@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from amends_pipeline.inventory.verify import Manifest, Status
+from amends_pipeline.inventory.verify import Manifest
+from amends_pipeline.kernel.verdict import Status
 from amends_pipeline.ports import Extent
 from amends_pipeline_tests.inventory.moments import (
     BLOCKED,

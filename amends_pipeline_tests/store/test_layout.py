@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import random
 
+import msgspec
 import pytest
 
 from amends_pipeline.inventory.authority import Authority, Candidate, Observation
@@ -160,7 +161,7 @@ def test_records_of_long_identities_take_over_and_conflict(bench):
     }
     seen = [
         Observation(0, first, 0, candidate),
-        Observation(0, second, 3, candidate._replace(qty=6)),
+        Observation(0, second, 3, msgspec.structs.replace(candidate, qty=6)),
     ]
     bench.store.commit(token, [decision(2, 4, authorities=new, observations=seen)])
     assert bench.store.authorities(bench.unit(), new) == new

@@ -13,7 +13,7 @@ import dagster as dg
 
 from amends_pipeline.defs.inventory.metadata import cell, table
 from amends_pipeline.flows.review import Concern, Reviewed
-from amends_pipeline.inventory.verify import Status
+from amends_pipeline.kernel.verdict import Status
 
 SHOWN_UNITS = 200
 NAMED = 3

@@ -12,7 +12,8 @@ import dagster as dg
 
 from amends_pipeline.defs.inventory.metadata import cell, table
 from amends_pipeline.inventory.compare import Difference, Key
-from amends_pipeline.inventory.verify import Manifest, Report, Status
+from amends_pipeline.inventory.verify import Manifest, Report
+from amends_pipeline.kernel.verdict import Status
 from amends_pipeline.ports import Unit
 
 SHOWN_ROWS = 200
