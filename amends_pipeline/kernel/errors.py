@@ -4,6 +4,7 @@
       InputError                 exit status 2: something given to us is wrong
         ConfigurationError         a namespace's configuration, naming the member at fault
         StrictJsonError            bytes that are not JSON as we read it
+          AmbiguousJsonError         JSON about whose meaning readers differ
         UnknownNamespace           a name under which nothing was provisioned
         UnknownStream              a ledger stream that was never opened
         AlreadyLanded              a file whose records were appended before
@@ -78,6 +79,10 @@ class ConfigurationError(InputError):
 
 class StrictJsonError(InputError):
     """Bytes that are not one JSON value as `kernel.strict_json` reads it."""
+
+
+class AmbiguousJsonError(StrictJsonError):
+    """JSON about whose meaning readers differ, such as two members with one name."""
 
 
 class UnknownNamespace(InputError):

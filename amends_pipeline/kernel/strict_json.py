@@ -12,9 +12,9 @@ import re
 from collections import Counter
 
 from amends_pipeline.kernel.display import shown
-from amends_pipeline.kernel.errors import StrictJsonError
+from amends_pipeline.kernel.errors import AmbiguousJsonError, StrictJsonError
 
-__all__ = ["MAX_DEPTH", "MAX_DIGITS", "StrictJsonError", "loads"]
+__all__ = ["MAX_DEPTH", "MAX_DIGITS", "AmbiguousJsonError", "StrictJsonError", "loads"]
 
 MAX_DEPTH = 100
 """Objects and arrays inside one another."""
@@ -33,19 +33,20 @@ def loads(raw: bytes, *, where: str = "JSON") -> object:
     Text may hold U+0000, written as an escape; callers judge that too.
 
     Raises `StrictJsonError` with `where` in front for anything else: bytes that are not UTF-8, a
-    byte order mark, trailing content, two members with one name in an object, a fraction or an
-    exponent, NaN and Infinity, a lone surrogate, more than `MAX_DEPTH` levels.
+    byte order mark, trailing content, NaN and Infinity, two members with one name in an object, a
+    fraction or an exponent, a longer number, a lone surrogate, more than `MAX_DEPTH` levels. From
+    the two members on it is an `AmbiguousJsonError`: JSON, but other readers may differ about it.
     """
     text = _decoded(raw, where)
     if _too_deep(raw):
-        raise StrictJsonError(where, expected=f"at most {MAX_DEPTH} levels", found="more")
+        raise AmbiguousJsonError(where, expected=f"at most {MAX_DEPTH} levels", found="more")
     try:
         value: object = json.loads(
             text,
             object_pairs_hook=_without_duplicates,
             parse_int=_plain_integer,
             parse_float=_refused_number,
-            parse_constant=_refused_number,
+            parse_constant=_refused_constant,
         )
         if _SURROGATE_ESCAPE.search(raw):
             _refuse_lone_surrogates(value)
@@ -53,17 +54,19 @@ def loads(raw: bytes, *, where: str = "JSON") -> object:
         place = f"{where}, line {error.lineno} column {error.colno}"
         raise StrictJsonError(place, expected="well-formed JSON", found=error.msg) from None
     except _RefusedError as refusal:
-        raise StrictJsonError(where, expected=refusal.expected, found=refusal.found) from None
+        kind = AmbiguousJsonError if refusal.is_json else StrictJsonError
+        raise kind(where, expected=refusal.expected, found=refusal.found) from None
     return value
 
 
 class _RefusedError(Exception):
     """What a hook of the parser refuses, before it is known where."""
 
-    def __init__(self, expected: str, found: str) -> None:
+    def __init__(self, expected: str, found: str, *, is_json: bool = True) -> None:
         super().__init__(expected, found)
         self.expected = expected
         self.found = found
+        self.is_json = is_json
 
 
 def _decoded(raw: bytes, where: str) -> str:
@@ -110,6 +113,10 @@ def _plain_integer(digits: str) -> int:
 
 def _refused_number(text: str) -> object:
     raise _RefusedError("a plain integer", shown(text))
+
+
+def _refused_constant(text: str) -> object:
+    raise _RefusedError("a plain integer", shown(text), is_json=False)
 
 
 def _refuse_lone_surrogates(value: object) -> None:
