@@ -34,7 +34,7 @@ SOURCE_EVIDENCE = dg.AssetSpec(
     "source_evidence",
     description=(
         "Every record that was processed: in force, superseded, duplicate, in conflict, or"
-        " quarantined byte for byte with its code."
+        " quarantined byte for byte; a row is a transaction."
     ),
     deps=[dg.AssetDep(SOURCE_LOG, partition_mapping=BY_SOURCE_PARTITION)],
     partitions_def=UNITS,
@@ -49,7 +49,7 @@ PROJECTIONS = dg.AssetSpec(
     "projections",
     description=(
         "Daily closes and threshold crossings of each stock key, recomputed from the earliest day"
-        " that a record touches."
+        " that a record touches; a row is a page of 64 days."
     ),
     deps=[SOURCE_EVIDENCE],
     partitions_def=UNITS,
@@ -63,8 +63,8 @@ PROJECTIONS = dg.AssetSpec(
 COMMITTED_OUTBOX = dg.AssetSpec(
     "committed_outbox",
     description=(
-        "Statements and withdrawals that bring readers from what was published to what is true"
-        " now, committed together with the state they follow from."
+        "Statements and withdrawals that bring readers to what is true now, committed together"
+        " with the state they follow from; a row is an envelope."
     ),
     deps=[PROJECTIONS],
     partitions_def=UNITS,
@@ -77,7 +77,10 @@ COMMITTED_OUTBOX = dg.AssetSpec(
 
 OUTPUT_LOG = dg.AssetSpec(
     "output_log",
-    description="The envelopes that downstream consumers read, in the order of the outbox.",
+    description=(
+        "The envelopes that downstream consumers read, in the order of the outbox; a row is an"
+        " envelope."
+    ),
     deps=[COMMITTED_OUTBOX],
     partitions_def=UNITS,
     group_name=GROUP,
@@ -90,8 +93,8 @@ OUTPUT_LOG = dg.AssetSpec(
 MATERIALIZED_VIEW = dg.AssetSpec(
     "materialized_view",
     description=(
-        "What readers see: the highest version of every balance, alert and key status; a withdrawal"
-        " keeps its version, so that nothing older comes back."
+        "What readers see: a row for the highest version of every balance, alert and key status; a"
+        " withdrawal keeps its row, so that nothing older comes back."
     ),
     deps=[OUTPUT_LOG],
     partitions_def=UNITS,

@@ -84,12 +84,15 @@ def test_every_count_of_a_run_is_told(main):
     run = main.refold()
     counts = {
         "source_evidence": {
+            "dagster/row_count": 3,
+            "observation_rows": 0,
+            "quarantine_rows": 1,
             "processed_records": 4,
             "accepted_records": 3,
             "rejected_records": 1,
             "committed_decisions": 1,
         },
-        "projections": {"touched_stock_keys": 2, "written_day_rows": 2},
+        "projections": {"dagster/row_count": 2, "touched_stock_keys": 2, "written_day_rows": 2},
         "committed_outbox": {
             "dagster/row_count": 5,
             "committed_envelopes": 5,  # a: alert, balance, status; b: balance, status
@@ -98,10 +101,42 @@ def test_every_count_of_a_run_is_told(main):
             "stated_statuses": 2,
         },
         "output_log": {"dagster/row_count": 5, "published_envelopes": 5},
-        "materialized_view": {"applied_envelopes": 5, "stored_rows": 5, "duplicate_envelopes": 0},
+        "materialized_view": {
+            "dagster/row_count": 5,
+            "visible_rows": 5,
+            "applied_envelopes": 5,
+            "stored_rows": 5,
+            "duplicate_envelopes": 0,
+        },
     }
     for asset, expected in counts.items():
         assert {key: run.value(asset, key) for key in expected} == expected
+
+
+def test_row_counts_are_those_of_the_whole_unit_and_withdrawn_rows_stay(main):
+    main.append("A r1 NEW day 1 -50\n B r1 NEW day 1 -20\n b/A r1 NEW day 200 -30")
+    main.refold()
+    main.append("A r2 CANCEL day 1\n B r2 CANCEL day 1")
+    run = main.refold()
+    assert {asset: run.value(asset, "dagster/row_count") for asset in ASSETS} == {
+        "source_evidence": 3,  # A and B of a, A of b
+        "projections": 2,
+        "committed_outbox": 7,  # then the balance and the alert of day 1 are withdrawn
+        "output_log": 7,
+        "materialized_view": 5,
+    }
+    assert run.value("source_evidence", "observation_rows") == 2
+    assert run.value("materialized_view", "visible_rows") == 3
+
+
+def test_a_count_that_takes_too_long_is_left_out(main, monkeypatch):
+    monkeypatch.setattr(main.ledger.operations, "row_counts", lambda *_: {})
+    main.append("A r1 NEW day 1 -50")
+    run = main.refold()
+    assert run.success
+    left = {asset for asset in ASSETS if "dagster/row_count" not in run.told(asset)}
+    assert left == {"source_evidence", "projections", "materialized_view"}
+    assert run.value("source_evidence", "processed_records") == 1
 
 
 @on_both

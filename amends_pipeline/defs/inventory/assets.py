@@ -1,6 +1,6 @@
 """The steps of a run: worker, relay and view of one unit. The work itself is in `flows`."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import dagster as dg
@@ -32,12 +32,13 @@ from amends_pipeline.flows.ingest import COMMIT_RECORDS, SLICE_RECORDS
 from amends_pipeline.flows.project import Projected
 from amends_pipeline.inventory.decision import Decision
 from amends_pipeline.kernel.errors import AmendsError, CloseOverflow, ProtocolStop
-from amends_pipeline.ports import Ledger, Unit
+from amends_pipeline.ports import Counted, Ledger, Unit
 
 WAIT_SECONDS = 300
 """How long a step waits for another owner of its unit before it fails and says who that is."""
 
 Results = Iterator[dg.MaterializeResult[None]]
+Counts = Mapping[Counted, int]
 
 
 class Patience(dg.Config):
@@ -61,6 +62,15 @@ class Slicing(Patience):
     )
 
 
+_WORKED = (
+    Counted.TRANSACTIONS,
+    Counted.OBSERVATIONS,
+    Counted.QUARANTINED,
+    Counted.PAGES,
+)
+_VIEWED = (Counted.OUTPUTS, Counted.VISIBLE)
+
+
 # --- worker
 
 
@@ -72,6 +82,7 @@ class _Worked:
     changes: Changes = field(default_factory=Changes)
     keys: set[int] = field(default_factory=set)
     day_rows: int = 0
+    rows: Counts = field(default_factory=dict)
 
     def add(self, _: Unit, decisions: Sequence[Decision]) -> None:
         self.done = self.done.plus(decisions)
@@ -97,12 +108,16 @@ def worker(context: dg.AssetExecutionContext, config: Slicing, ledger: LedgerRes
             missing = lacking(opened.store.info(unit.namespace), unit)
             worked = _Worked()
             told = _nothing(missing) if missing else _decide(context, config, opened, unit, worked)
+            worked.rows = _rows(opened, unit, _WORKED, missing)
             check = judge_outbox(opened.store, unit, missing)
     progress = told.standing.progress
     yield _result(
         SOURCE_EVIDENCE,
         told,
         progress.next_offset,
+        rows=worked.rows.get(Counted.TRANSACTIONS),
+        observation_rows=worked.rows.get(Counted.OBSERVATIONS),
+        quarantine_rows=worked.rows.get(Counted.QUARANTINED),
         processed_records=worked.done.records,
         accepted_records=worked.done.accepted,
         rejected_records=worked.done.rejected,
@@ -112,6 +127,7 @@ def worker(context: dg.AssetExecutionContext, config: Slicing, ledger: LedgerRes
         PROJECTIONS,
         told,
         progress.next_offset,
+        rows=worked.rows.get(Counted.PAGES),
         touched_stock_keys=len(worked.keys),
         written_day_rows=worked.day_rows,
     )
@@ -120,7 +136,7 @@ def worker(context: dg.AssetExecutionContext, config: Slicing, ledger: LedgerRes
         told,
         progress.next_sequence,
         check,
-        **{ROW_COUNT: progress.next_sequence},
+        rows=progress.next_sequence,
         committed_envelopes=worked.done.envelopes,
         **counts_by_type(worked.changes),
     )
@@ -197,8 +213,7 @@ def relay(context: dg.AssetExecutionContext, config: Patience, ledger: LedgerRes
         OUTPUT_LOG,
         told,
         told.standing.progress.acknowledged,
-        None,
-        **{ROW_COUNT: told.standing.output_end},
+        rows=told.standing.output_end,
         published_envelopes=published,
     )
 
@@ -214,6 +229,7 @@ def relay(context: dg.AssetExecutionContext, config: Patience, ledger: LedgerRes
 def view(context: dg.AssetExecutionContext, config: Patience, ledger: LedgerResource) -> Results:
     """The highest version of an output wins; a breach of the protocol stops the unit before it."""
     done = Projected()
+    counts: Counts = {}
     picture = unpictured(())
     with failing_clearly():
         unit = unit_of(context.partition_key)
@@ -231,10 +247,13 @@ def view(context: dg.AssetExecutionContext, config: Patience, ledger: LedgerReso
                     else "No envelope was left to apply."
                 )
                 told = _told(context, opened, unit, changed, changes.unseen(done.consumed), note)
+            counts = _rows(opened, unit, _VIEWED, missing)
     yield _result(
         MATERIALIZED_VIEW,
         told._replace(picture=picture),
         told.standing.progress.view_next,
+        rows=counts.get(Counted.OUTPUTS),
+        visible_rows=counts.get(Counted.VISIBLE),
         applied_envelopes=done.consumed,
         stored_rows=done.rows,
         duplicate_envelopes=done.duplicates,
@@ -300,16 +319,26 @@ def _told(  # noqa: PLR0913, PLR0917 - what is told, and of what
     return Told(standing(ledger, unit, boundary), changed, left_out, config, note)
 
 
+def _rows(ledger: Ledger, unit: Unit, counted: Collection[Counted], missing: str) -> Counts:
+    """Count what is there after the step; nothing when that takes too long."""
+    if missing:
+        return dict.fromkeys(counted, 0)
+    return ledger.operations.row_counts(unit, counted)
+
+
 def _result(
     spec: dg.AssetSpec,
     told: Told,
     frontier: int,
     check: dg.AssetCheckResult | None = None,
-    **counts: int,
+    *,
+    rows: int | None,
+    **counts: int | None,
 ) -> dg.MaterializeResult[None]:
+    known = {ROW_COUNT: rows, **counts}
     return dg.MaterializeResult(
         asset_key=spec.key,
-        metadata=told.metadata(counts),
+        metadata=told.metadata({key: count for key, count in known.items() if count is not None}),
         check_results=[] if check is None else [check],
         data_version=dg.DataVersion(told.version(frontier)),
     )
