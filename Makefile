@@ -14,7 +14,7 @@ unexport VIRTUAL_ENV PYTHONHOME PYTHONPATH
 # Our own modules are compiled once too; this setting would compile them again in every process.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo up test browser check format lint types imports definitions fix lock upgrade clean help
+.PHONY: setup demo up test browser bench check format lint types imports definitions fix lock upgrade clean help
 
 setup: $(SYNCED) ## make .venv: pinned packages and the project (with or without uv)
 
@@ -29,6 +29,9 @@ test: $(SYNCED) ## the whole suite, PostgreSQL included (PYTEST_ARGS="-k refold"
 
 browser: $(SYNCED) ## the Dagster UI in a real Chromium; screenshots go to test-output/browser
 	$(BIN)/pytest -m browser amends_pipeline_tests/browser
+
+bench: $(SYNCED) ## measure against peers; table and bench.json (ROWS=1,6 for some, BENCH_ARGS=--list)
+	@$(BIN)/python -m amends_pipeline_tests.bench $(if $(ROWS),--rows $(ROWS)) $(BENCH_ARGS)
 
 check: $(SYNCED) ## all that must hold before a change goes in
 	@$(MAKE) --no-print-directory format

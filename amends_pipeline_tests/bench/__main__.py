@@ -1,0 +1,72 @@
+"""`python -m amends_pipeline_tests.bench`: measure rows, print the table, write bench.json."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from amends_pipeline_tests.bench import rows_late, rows_load, table
+from amends_pipeline_tests.bench.measure import FAMILIES, Family, Measurement, chosen, missing
+from amends_pipeline_tests.bench.stage import Options, Stage
+
+FAMILIES_FROM = (rows_load, rows_late)
+"""Modules whose import registers rows. A new family of rows is a new module here."""
+
+
+def measured(options: Options) -> tuple[list[Measurement], dict]:
+    """Measure the wanted rows, one family after the other. Raises WrongError, PlayerError."""
+    found: list[Measurement] = []
+    with Stage(options) as stage:
+        stage.floor()
+        for family in list(chosen(options.wanted)):
+            found += family_measured(stage, family)
+        return found, stage.machine()
+
+
+def family_measured(stage: Stage, family: Family) -> list[Measurement]:
+    """What a family's wanted rows measured, each with the seconds that all took."""
+    stage.say(f"rows {', '.join(family.rows)}: {family.title}")
+    start = time.monotonic()
+    found = [each for each in family.measure(stage) if stage.wants(each.row)]
+    seconds = time.monotonic() - start
+    stage.say(f"rows {', '.join(family.rows)}: took {seconds:.0f} s")
+    silent = [row for row in family.rows if stage.wants(row)]
+    told = {each.row for each in found}
+    found += [missing(row, family.title, "not measured") for row in silent if row not in told]
+    return [replace(each, seconds=round(seconds, 1)) for each in found]
+
+
+def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m amends_pipeline_tests.bench")
+    parser.add_argument("--rows", default="", metavar="1,6", help="only these rows")
+    parser.add_argument("--runs", type=int, default=5, help="runs of each row, where one is short")
+    parser.add_argument(
+        "--scale", type=float, default=1.0, help="part of the workloads' size, for development"
+    )
+    parser.add_argument("--no-peers", action="store_true", help="leave the peers out")
+    parser.add_argument("--out", type=Path, default=Path("bench.json"), metavar="bench.json")
+    parser.add_argument("--list", action="store_true", help="name the rows, and measure nothing")
+    return parser.parse_args(arguments)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Exit status 0 whatever holds; 2 where a result was wrong is an exception."""
+    asked = parsed(arguments)
+    if asked.list:
+        for family in FAMILIES:
+            sys.stdout.write(f"{', '.join(family.rows):12} {family.title}\n")
+        return 0
+    wanted = tuple(row for row in asked.rows.replace(" ", "").split(",") if row)
+    options = Options(wanted, asked.runs, asked.scale, not asked.no_peers)
+    measurements, machine = measured(options)
+    table.write(asked.out, measurements, machine)
+    table.show(measurements, machine)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,302 @@
+"""What rows stand on: a private server, databases at a known point, players, and what is true."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Self
+
+import psycopg
+from psycopg import sql
+
+from amends_pipeline.store.server import Server, connect_info
+from amends_pipeline_tests.bench.measure import quantile
+from amends_pipeline_tests.bench.player import PEERS, ROOT, Player, own
+from amends_pipeline_tests.bench.truth import Facts
+from amends_pipeline_tests.bench.workload import SHAPES, Workload, workload
+
+HOME = ROOT / "test-output" / "bench"
+FLOOR_COMMITS = 1_000
+SLICE = 10_000
+"""Records of a slice where a row does not say otherwise."""
+
+
+class WrongError(Exception):
+    """A result does not agree with the oracle: its number does not count."""
+
+
+@dataclass
+class Options:
+    """How the harness was called."""
+
+    wanted: tuple[str, ...] = ()
+    runs: int = 5
+    scale: float = 1.0
+    peers: bool = True
+    home: Path = HOME
+    settings: dict[str, str] = field(default_factory=dict)
+
+
+class Stage:
+    """A server of the harness's own, deleted with all of its databases at the end."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self._stack = ExitStack()
+        self._truth: dict[str, Facts] = {}
+        self._ready: dict[tuple[str, str], str] = {}
+        self._made = 0
+        self.floors: list[float] = []
+        """Milliseconds of every commit that the floor was measured with."""
+
+    def __enter__(self) -> Self:
+        self.options.home.mkdir(parents=True, exist_ok=True)
+        self.folder = Path(tempfile.mkdtemp(prefix="server-", dir=self.options.home))
+        self.folder.chmod(0o711)  # the server may run as another user, where ours is root
+        self._stack.callback(shutil.rmtree, self.folder, ignore_errors=True)
+        server = connect_info(self.folder, {}, linger=0.0, settings=self.options.settings)
+        self.server: Server = self._stack.enter_context(server)
+        self.log = self.options.home / "players.log"
+        self.log.write_bytes(b"")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    # --- what was asked for
+
+    @property
+    def runs(self) -> int:
+        return self.options.runs
+
+    def wants(self, *rows: str) -> bool:
+        """Whether any of these rows was asked for."""
+        return not self.options.wanted or bool(set(rows) & set(self.options.wanted))
+
+    def say(self, text: str) -> None:
+        """Tell how far we are, on standard error."""
+        sys.stderr.write(f"{time.strftime('%H:%M:%S')}   {text}\n")
+        sys.stderr.flush()
+
+    def workload(self, name: str) -> Workload:
+        """A workload at the scale of this session, its files made if need be."""
+        shape = SHAPES[name].scaled(self.options.scale)
+        return workload(shape, self.options.home / "workloads")
+
+    # --- players
+
+    def ours(self, database: str) -> Player:
+        """A fresh process of ours over a database."""
+        module = "amends_pipeline_tests.bench.ours"
+        return Player(own(), module, self.log, [self.server.lease.url(database)])
+
+    def peer(self, name: str, *, own_python: bool = False) -> Player | None:
+        """A fresh process of a peer; None where the peers' environment is missing."""
+        if not self.options.peers or not (own_python or PEERS.exists()):
+            return None
+        module = f"amends_pipeline_tests.bench.peers.{name}"
+        return Player(own() if own_python else PEERS, module, self.log)
+
+    def scratch(self, name: str) -> Path:
+        """An empty folder of this session."""
+        folder = self.folder / f"{name}-{self._number()}"
+        folder.mkdir()
+        return folder
+
+    # --- databases at a known point
+
+    @contextmanager
+    def copy(self, point: str, name: str) -> Iterator[str]:
+        """A database of one's own at a point of a workload: `source` or `applied`."""
+        template = self.ready(point, name)
+        database = f"copy_{self._number()}"
+        self._create(database, template)
+        try:
+            yield database
+        finally:
+            self.drop(database)
+
+    def ready(self, point: str, name: str) -> str:
+        """The database from which copies are made; made itself when first asked for."""
+        if (point, name) not in self._ready:
+            self._ready[point, name] = {"source": self._source, "applied": self._applied}[point](
+                name
+            )
+        return self._ready[point, name]
+
+    def keep(self, point: str, name: str, database: str) -> bool:
+        """Let a database be the one of a point, unless there is one. It may not be written to."""
+        if (point, name) in self._ready:
+            return False
+        self._ready[point, name] = database
+        return True
+
+    def fresh_copy(self, point: str, name: str) -> str:
+        """As `copy`, for the caller to drop or to keep."""
+        database = f"copy_{self._number()}"
+        self._create(database, self.ready(point, name))
+        return database
+
+    def drop(self, database: str) -> None:
+        """Drop a database, unless it was kept."""
+        if database not in self._ready.values():
+            with self.connection() as connection:
+                connection.execute(
+                    sql.SQL("drop database if exists {} with (force)").format(
+                        sql.Identifier(database)
+                    )
+                )
+
+    def forget(self, *points: tuple[str, str]) -> None:
+        """Drop what no later row needs."""
+        for point in points:
+            if point in self._ready:
+                self.drop(self._ready.pop(point))
+
+    def configuration(self, name: str) -> Path:
+        """The configuration of a workload's namespace, as a file."""
+        path = self.folder / f"{name}.json"
+        if not path.exists():
+            path.write_text(json.dumps(self.workload(name).configuration(name)))
+        return path
+
+    def _source(self, name: str) -> str:
+        """The log appended and the namespace made; nothing decided yet."""
+        load = self.workload(name)
+        database = f"source_{self._number()}"
+        self._create(database, "template0")
+        with self.ours(database) as player:
+            player.ask("provision", configuration=str(self.configuration(name)))
+            done = player.ask("append", namespace=name, path=str(load.records_file))
+        self.say(f"{name}: {done.records:,} records appended in {done.seconds:.1f} s")
+        return database
+
+    def _applied(self, name: str) -> str:
+        """Everything decided in slices of 10,000, published, applied, and found right."""
+        database = self.fresh_copy("source", name)
+        with self.ours(database) as player:
+            player.ask("ingest", namespace=name, slice_records=SLICE)
+            self.carried_on(player, name)
+        return database
+
+    def _create(self, database: str, template: str) -> None:
+        with self.connection() as connection:
+            connection.execute(
+                sql.SQL("create database {} template {} encoding 'UTF8' strategy file_copy").format(
+                    sql.Identifier(database), sql.Identifier(template)
+                )
+            )
+            connection.execute("checkpoint")  # now, not in the middle of what is measured
+
+    @contextmanager
+    def connection(self, database: str = "postgres") -> Iterator[psycopg.Connection]:
+        """A plain connection, each statement a transaction."""
+        with psycopg.connect(self.server.lease.url(database), autocommit=True) as connection:
+            yield connection
+
+    def _number(self) -> int:
+        self._made += 1
+        return self._made
+
+    # --- what is true
+
+    def truth(self, name: str) -> Facts:
+        """What the oracle says of a workload."""
+        if name not in self._truth:
+            with self.ours("postgres") as player:
+                said = player.ask(
+                    "oracle_facts",
+                    configuration=str(self.configuration(name)),
+                    path=str(self.workload(name).records_file),
+                )
+            self._truth[name] = facts(said)
+            self.say(f"{name}: the oracle says {self._truth[name]}")
+        return self._truth[name]
+
+    def check_state(self, player: Player, name: str) -> None:
+        """Refuse what the worker keeps unless it is what the oracle says."""
+        self.check(f"state of {name}", facts(player.ask("state_facts", namespace=name)), name)
+
+    def check_outbox(self, player: Player, name: str) -> None:
+        """Refuse what the outbox tells unless it is what the oracle says."""
+        said = player.ask("outbox_facts", namespace=name, blocked_keys=self.blocked(name))
+        self.check(f"outbox of {name}", facts(said), name)
+
+    def check(self, what: str, found: Facts, name: str) -> None:
+        if found != self.truth(name):
+            raise WrongError(f"{what}: expected {self.truth(name)}, found {found}")
+
+    def blocked(self, name: str) -> list[int]:
+        """The keys that a workload leaves in conflict: its last ones."""
+        keys = self.workload(name).shape.keys
+        return list(range(keys - self.truth(name).blocked, keys))
+
+    def carried_on(self, player: Player, name: str) -> SimpleNamespace:
+        """Publish and apply what is pending, and refuse it unless verification finds it right."""
+        player.ask("relay", namespace=name)
+        player.ask("project", namespace=name)
+        return self.verified(player, name)
+
+    def verified(self, player: Player, name: str) -> SimpleNamespace:
+        """Refuse a namespace unless verification, the whole of it, finds it right."""
+        found = player.ask("verify", namespace=name)
+        if found.differences or found.status not in {"PASS", "PASS_WITH_EXCLUSIONS", "BLOCKED"}:
+            raise WrongError(f"verification of {name}: {found}")
+        return found
+
+    # --- the commit floor
+
+    def floor(self, commits: int = FLOOR_COMMITS) -> float:
+        """Median milliseconds to update the one row of a table and commit, here and now."""
+        if self.options.scale < 1:
+            commits = min(commits, 100)
+        with psycopg.connect(self.server.lease.url("postgres")) as connection:
+            connection.execute("create table if not exists fence (id int primary key, epoch int8)")
+            connection.execute("insert into fence values (1, 0) on conflict do nothing")
+            connection.commit()
+            samples = []
+            for _ in range(commits):
+                start = time.perf_counter()
+                connection.execute("update fence set epoch = epoch + 1 where id = 1")
+                connection.commit()
+                samples.append((time.perf_counter() - start) * 1000)
+        self.floors += samples
+        return quantile(samples, 0.5)
+
+    def machine(self) -> dict[str, object]:
+        """What the numbers were measured on."""
+        with self.connection() as connection:
+            version = connection.execute("show server_version").fetchone()[0]
+            fsync = connection.execute("show fsync").fetchone()[0]
+        return {
+            "cores": os.cpu_count(),
+            "processor": _processor(),
+            "python": sys.version.split()[0],
+            "postgresql": version,
+            "fsync": fsync,
+            "load1": round(os.getloadavg()[0], 2),
+            "commit_floor_ms": round(quantile(self.floors, 0.5), 3) if self.floors else None,
+            "scale": self.options.scale,
+        }
+
+
+def facts(answer: SimpleNamespace) -> Facts:
+    """The facts in a player's answer."""
+    return Facts(*(getattr(answer, name) for name in Facts._fields))
+
+
+def _processor() -> str:
+    found: Sequence[str] = ()
+    path = Path("/proc/cpuinfo")
+    if path.exists():
+        found = [line for line in path.read_text().splitlines() if line.startswith("model name")]
+    return found[0].partition(":")[2].strip() if found else "unknown"
