@@ -74,7 +74,7 @@ def test_the_highest_revision_decides_and_two_sayings_of_it_decide_nothing(
     candidates, in_force, offset, conflicted, contributes
 ):
     authority, _ = taken(*candidates)
-    assert authority == (in_force, offset, conflicted)
+    assert authority == Authority(in_force, offset, conflicted=conflicted)
     assert authority.contributes is contributes
 
 
