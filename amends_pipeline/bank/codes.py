@@ -80,13 +80,22 @@ class Code(StrEnum):
     """Clocks that contradict each other or the order of sequences."""
 
 
+class HeadCode(StrEnum):
+    """What the memory of heads says of an export; a fold, which has none, never does."""
+
+    STALE_HEAD = "STALE_HEAD"
+    """A head that says less, or was observed earlier, than a known one."""
+    FORKED_HEAD = "FORKED_HEAD"
+    """A history that a known head did not see, although it should have."""
+
+
 class Rejection(NamedTuple):
     """The first fault, for a person: a value, never raised.
 
     The texts are as found; `str()` makes them safe to show.
     """
 
-    code: Code
+    code: Code | HeadCode
     where: str
     """The place, such as "group 3, sequence 4"; groups count from 1, prefix and supplied apart."""
     expected: str
