@@ -112,7 +112,7 @@ class Rejection(NamedTuple):
 
 
 class RefusedError(Exception):
-    """Carries a rejection to the function that answers; it never leaves the room."""
+    """Carries a rejection out of what parses; functions that answer return it instead."""
 
     def __init__(self, rejection: Rejection) -> None:
         super().__init__(rejection)

@@ -1,0 +1,240 @@
+"""Whether a group may follow the groups before it: one history, group by group.
+
+Each check stands in the order of judgement. Shape, grammar and a group's own rules have been judged
+by `export`; here is what needs the groups before it, the accounts and the head.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from amends_pipeline.bank.codes import Code, Rejection
+from amends_pipeline.bank.export import judge_reason
+from amends_pipeline.bank.grammar import SUPPORTED_CURRENCIES
+from amends_pipeline.bank.journal import is_reversal
+from amends_pipeline.bank.members import Fault
+from amends_pipeline.bank.values import digest, signed
+from amends_pipeline.kernel.display import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from amends_pipeline.bank.values import Account, Command, Correction, Group, Journal, Leg
+
+_BEFORE_ALL_TIME: Final = ""
+
+
+class History:
+    """What has been admitted: the indexes by which the next group is judged.
+
+    `ledger_id` and `entity_id` are the head's, `accounts` all that are known, in scope or not.
+    `observed_at` bounds receipts; None where no head has seen the groups yet. A live journal that
+    judges one group fills in only the entries that the group names.
+    """
+
+    def __init__(
+        self,
+        ledger_id: str,
+        entity_id: str,
+        accounts: Mapping[str, Account],
+        observed_at: str | None = None,
+    ) -> None:
+        self._scope = (ledger_id, entity_id)
+        self._accounts = accounts
+        self._currencies = {
+            account.account_id: account.currency
+            for account in accounts.values()
+            if (account.ledger_id, account.entity_id) == self._scope
+        }
+        self._observed_at = observed_at
+        self.groups: dict[str, bytes] = {}
+        """The digest of each group, by identifier."""
+        self.journals: dict[str, tuple[Leg, ...]] = {}
+        """The legs of each journal, by identifier."""
+        self.operations: set[str] = set()
+        """The business operations that were booked."""
+        self.corrections: set[str] = set()
+        """The identifiers of corrections."""
+        self.reversals: set[str] = set()
+        """The journals that are reversals."""
+        self.reversed: set[str] = set()
+        """The journals that have been reversed."""
+        self.last_sequence = 0
+        self.last_recorded_at = _BEFORE_ALL_TIME
+        self.last_available_at = _BEFORE_ALL_TIME
+        self.covered_through = 0
+        """The last sequence of a checkpoint's prefix, which no supplied group may touch."""
+
+    def admit(
+        self, group: Group, where: str = "group", *, stamped: bool = True
+    ) -> Rejection | None:
+        """Take the group into the history, or tell its first fault and change nothing.
+
+        `where` is how the group is called in a rejection. A group that is not `stamped` has no
+        receipt yet; what its `available_at` holds is not looked at.
+        """
+        try:
+            group_digest = self._judge(group, stamped=stamped)
+        except Fault as fault:
+            return fault.rejection(where, group.group_id, group.journals[0].sequence)
+        self._take(group, group_digest, stamped=stamped)
+        return None
+
+    def _judge(self, group: Group, *, stamped: bool) -> bytes:
+        journals = group.journals
+        group_digest = digest(group)
+        self._judge_place(group, int(journals[0].sequence), group_digest)
+        if (group.ledger_id, group.entity_id) != self._scope:
+            raise _out_of_scope(group, self._scope)
+        for journal in journals:
+            self._judge_scope(journal.command)
+        self._judge_identities(journals)
+        for journal in journals:
+            if sum(map(signed, journal.command.legs)):
+                raise _unbalanced(journal.command)
+        if group.correction is not None:
+            self._judge_correction(journals[0].command, journals[1].command, group.correction)
+        self._judge_clocks(group, stamped=stamped)
+        return group_digest
+
+    def _judge_place(self, group: Group, first: int, group_digest: bytes) -> None:
+        if first <= self.covered_through:
+            expected = f"groups after sequence {self.covered_through}, where the checkpoint ends"
+            raise Fault(Code.CHECKPOINT_OVERLAP, expected, str(first))
+        known = self.groups.get(group.group_id)
+        if known is not None:
+            found = f"{group.group_id} again"
+            if known == group_digest:
+                raise Fault(Code.DUPLICATE_GROUP, "each group once", found)
+            found = f"{found}, and not the same"
+            raise Fault(Code.GROUP_ID_CONFLICT, "one group under an identifier", found)
+        wanted = self.last_sequence + 1
+        if first != wanted:
+            code = Code.SEQUENCE_GAP if first > wanted else Code.OUT_OF_ORDER_GROUP
+            raise Fault(code, f"sequence {wanted}", str(first))
+
+    def _judge_scope(self, command: Command) -> None:
+        if (command.ledger_id, command.entity_id) != self._scope:
+            raise _out_of_scope(command, self._scope)
+        currency = command.currency
+        if currency not in SUPPORTED_CURRENCIES:
+            raise Fault(Code.UNSUPPORTED_CURRENCY, "a currency of ISO 4217", shown(currency))
+        for leg in command.legs:
+            if self._currencies.get(leg.account_id) != currency:
+                raise self._not_bookable(leg.account_id, currency)
+
+    def _not_bookable(self, account_id: str, currency: str) -> Fault:
+        account = self._accounts.get(account_id)
+        if account is None:
+            return Fault(Code.INVALID_ACCOUNTS, "a known account", account_id)
+        if account_id not in self._currencies:
+            return _out_of_scope(account, self._scope)
+        expected = f"accounts of the command's currency {currency}"
+        return Fault(Code.CURRENCY_MISMATCH, expected, f"{account_id} of {account.currency}")
+
+    def _judge_identities(self, journals: tuple[Journal, ...]) -> None:
+        commands = [journal.command for journal in journals]
+        names = [command.journal_id for command in commands]
+        for name in names:
+            if name in self.journals or names.count(name) > 1:
+                raise Fault(Code.DUPLICATE_JOURNAL, "each journal once", f"{name} again")
+        names = [command.business_operation_id for command in commands]
+        for name in names:
+            if name in self.operations or names.count(name) > 1:
+                expected = "each business operation once"
+                raise Fault(Code.DUPLICATE_BUSINESS_OPERATION, expected, f"{name} again")
+
+    def _judge_correction(self, reversal: Command, replacement: Command, link: Correction) -> None:
+        for name in _SHARED:
+            one, other = getattr(reversal, name), getattr(replacement, name)
+            if one != other:
+                expected = f"one {name} in both members"
+                found = f"{shown(one)} and {shown(other)}"
+                raise Fault(Code.INVALID_CORRECTION_LINK, expected, found)
+        named = (link.reversal_journal_id, link.replacement_journal_id)
+        members = (reversal.journal_id, replacement.journal_id)
+        if named != members:
+            expected, found = " and ".join(members), " and ".join(named)
+            raise Fault(Code.INVALID_CORRECTION_LINK, expected, found, "correction")
+        judge_reason(link)
+        if link.correction_id in self.corrections:
+            found = f"{link.correction_id} again"
+            raise Fault(Code.INVALID_CORRECTION_LINK, "each correction once", found)
+        self._judge_original(reversal, link.original_journal_id)
+
+    def _judge_original(self, reversal: Command, original_id: str) -> None:
+        original = self.journals.get(original_id)
+        if original is None:
+            expected = "the original in an earlier group"
+            raise Fault(Code.INVALID_CORRECTION_LINK, expected, f"no {original_id} there")
+        if original_id in self.reversals:
+            found = f"{original_id}, a reversal"
+            raise Fault(Code.REVERSAL_OF_REVERSAL, "an original that is no reversal", found)
+        if original_id in self.reversed:
+            found = f"{original_id}, reversed before"
+            raise Fault(Code.ALREADY_REVERSED, "an original still in force", found)
+        if not is_reversal(reversal.legs, original):
+            expected = f"the legs of {original_id} with their sides exchanged"
+            raise Fault(Code.INVALID_REVERSAL, expected, "others")
+
+    def _judge_clocks(self, group: Group, *, stamped: bool) -> None:
+        recorded = self.last_recorded_at
+        for journal in group.journals:
+            command = journal.command
+            _in_order("recorded_at of journals", recorded, journal.recorded_at)
+            recorded = journal.recorded_at
+            _in_order("effective_at, recorded_at", command.effective_at, recorded)
+            _in_order("source_available_at, recorded_at", command.source_available_at, recorded)
+        if stamped:
+            available = group.available_at
+            _in_order("recorded_at, available_at", recorded, available)
+            _in_order("available_at of groups", self.last_available_at, available)
+            if self._observed_at is not None:
+                _in_order("available_at, observed_at", available, self._observed_at)
+
+    def _take(self, group: Group, group_digest: bytes, *, stamped: bool) -> None:
+        self.groups[group.group_id] = group_digest
+        for journal in group.journals:
+            command = journal.command
+            self.journals[command.journal_id] = command.legs
+            self.operations.add(command.business_operation_id)
+        link = group.correction
+        if link is not None:
+            self.corrections.add(link.correction_id)
+            self.reversals.add(link.reversal_journal_id)
+            self.reversed.add(link.original_journal_id)
+        last = group.journals[-1]
+        self.last_sequence = int(last.sequence)
+        self.last_recorded_at = last.recorded_at
+        if stamped:
+            self.last_available_at = group.available_at
+
+
+_SHARED: Final = (
+    "ledger_id",
+    "entity_id",
+    "currency",
+    "effective_at",
+    "source_available_at",
+    "booking_period",
+)
+"""What the members of a correction agree about."""
+
+
+def _in_order(clocks: str, earlier: str, later: str) -> None:
+    if earlier > later:
+        found = f"{earlier}, then {later}"
+        raise Fault(Code.CLOCK_ORDER_VIOLATION, f"{clocks} in this order", found)
+
+
+def _out_of_scope(value: Group | Command | Account, scope: tuple[str, str]) -> Fault:
+    expected = f"ledger {scope[0]}, entity {scope[1]}"
+    found = f"{value.ledger_id}, {value.entity_id}"
+    return Fault(Code.SCOPE_MISMATCH, expected, found)
+
+
+def _unbalanced(command: Command) -> Fault:
+    debits = sum(int(leg.amount_minor) for leg in command.legs if leg.side == "debit")
+    credits_ = sum(int(leg.amount_minor) for leg in command.legs if leg.side == "credit")
+    expected = f"debits and credits of {command.journal_id} equal"
+    return Fault(Code.INVALID_GROUP, expected, f"{debits} and {credits_}")
