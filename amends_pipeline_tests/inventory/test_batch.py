@@ -1,0 +1,156 @@
+"""Slices decided together say what slices decided one by one say."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from amends_pipeline.inventory import frame
+from amends_pipeline.inventory.batch import decide_batch
+from amends_pipeline.inventory.config import parse_configuration
+from amends_pipeline.inventory.decision import Known, decide
+from amends_pipeline.inventory.envelope import joined
+from amends_pipeline.inventory.keyfold import NeedsWholeKey
+from amends_pipeline.inventory.refold import INT64_MAX, untouched
+from amends_pipeline.inventory.slice import Records, read_slice
+from amends_pipeline_tests.driver import Shelf, suffix, whole
+from amends_pipeline_tests.strategies import brinks, configurations, histories
+from amends_pipeline_tests.tables import (
+    STOCK_KEYS,
+    Line,
+    configuration,
+    document,
+    encoded,
+    history,
+)
+
+
+@st.composite
+def busy(draw) -> list[Line]:
+    """Many transactions on three keys over twelve days; most are corrected, few contradicted."""
+    revisions: dict[tuple[str, str], int] = {}
+    lines = []
+    for _ in range(draw(st.integers(0, 40))):
+        name, txn = draw(st.sampled_from("aab")), draw(st.sampled_from("ABCDEFGHIJKL"))
+        revision = revisions.get((name, txn), 0) + draw(st.sampled_from([1, 1, 1, 1, 1, 1, 0, -1]))
+        revision = max(revision, 1)
+        revisions[name, txn] = max(revision, revisions.get((name, txn), 0))
+        kind = draw(st.sampled_from(["NEW", "AMEND", "AMEND", "CANCEL"]))
+        valid = f"2026-01-{draw(st.integers(1, 12)):02d}T12:00:00Z"
+        qty = 0 if kind == "CANCEL" else draw(st.sampled_from([-50, -20, 0, 0, 20, 50]))
+        record = document(STOCK_KEYS[name], txn, revision, kind, valid, qty)
+        lines.append(Line(encoded(record)))
+    return lines
+
+
+@st.composite
+def batches(draw):
+    """A configuration, a history before, the batch itself, and where its slices end."""
+    if draw(st.booleans()):
+        config = configuration(keys="ab")
+        lines = draw(busy())
+    else:
+        config = draw(configurations())
+        lines = draw(histories(config, 20))
+    before = draw(st.integers(0, len(lines)))
+    ends = sorted(draw(st.sets(st.integers(before + 1, len(lines) + 1), max_size=9)))
+    return parse_configuration(config), lines, before, ends
+
+
+def sliced(config, lines, start, until):
+    part = list(lines[start:until])
+    return read_slice(
+        config,
+        0,
+        Records(
+            start,
+            until,
+            range(start, start + len(part)),
+            [line.raw_key for line in part],
+            [line.value for line in part],
+        ),
+        frozenset(),
+    )
+
+
+def committed(config, lines, before) -> Shelf:
+    """What stands committed once the first records are decided."""
+    shelf = Shelf(config)
+    if before:
+        slice_ = sliced(config, lines, 0, before)
+        shelf.commit(decide(shelf.known(slice_, whole), slice_, 0))
+    return shelf
+
+
+def one_by_one(known, slice_, ends):
+    decisions, sequence = [], 7
+    for part in slice_.cut(ends):
+        decision = decide(known, part, sequence)
+        assert decision.excess is None
+        known.install(decision)
+        sequence = decision.next_sequence
+        decisions.append(decision)
+    return decisions
+
+
+@pytest.mark.parametrize("pairs", [1, 7, frame.PAIRS_AT_ONCE])
+@given(drawn=batches(), loading=st.sampled_from([suffix, whole]))
+def test_together_they_say_what_they_say_one_by_one(pairs, drawn, loading):
+    config, lines, before, ends = drawn
+    until = max(len(lines), before + 1, *ends)
+    ends = [*(end for end in ends if end < until), until]
+    slice_ = sliced(config, lines, before, until)
+    shelf = committed(config, lines, before)
+    known = shelf.known(slice_, loading)
+    expected = Known(dict(known.keys), dict(known.authorities))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(frame, "PAIRS_AT_ONCE", pairs)
+        try:
+            decision = decide_batch(known, slice_, ends, 7)
+        except NeedsWholeKey:
+            with pytest.raises(NeedsWholeKey):
+                one_by_one(expected, slice_, ends)
+            return
+    decisions = one_by_one(expected, slice_, ends)
+    assert decision is not None
+    wanted = joined([each.envelopes for each in decisions])
+    assert list(decision.envelopes) == list(wanted)
+    assert decision.envelopes.causes == sorted(set(wanted.causes))
+    assert decision.observations == [seen for each in decisions for seen in each.observations]
+    assert decision.rejections == slice_.rejections
+    assert (decision.start, decision.until) == (before, until)
+    assert (decision.base_sequence, decision.next_sequence) == (7, decisions[-1].next_sequence)
+    assert decision.accepted == len(slice_.accepted)
+    known.install(decision)
+    assert known.authorities == expected.authorities
+    assert known.keys == expected.keys
+    shelf.commit(decision)
+
+
+def test_numbers_stay_pythons_own():
+    config = parse_configuration(configuration())
+    slice_ = sliced(
+        config,
+        [Line(each.value) for each in history("A r1 NEW day 1 -50\nB r1 NEW day 2 -1")],
+        0,
+        2,
+    )
+    known = Known({0: untouched(0, 100, 60)}, {})
+    decision = decide_batch(known, slice_, [1, 2], 0)
+    rows = decision.keys[0].state.rows
+    columns = [*rows, decision.envelopes.keys, decision.envelopes.types]
+    columns += [decision.envelopes.days, decision.envelopes.versions, decision.envelopes.closes]
+    assert {type(each) for column in columns for each in column} == {int, bool}
+    assert {type(each) for each in decision.keys[0].changed} == {int}
+
+
+@given(brinks(), st.integers(0, 3))
+def test_what_comes_near_64_bits_is_decided_slice_by_slice(drawn, more):
+    config, lines = drawn
+    config = parse_configuration(config)
+    slice_ = sliced(config, lines, 0, len(lines) + more)
+    known = Shelf(config).known(slice_, whole)
+    swing = sum(abs(record.candidate.qty) for record in slice_.accepted)
+    if slice_.accepted and max(swing, abs(config.keys[0].opening_balance)) > INT64_MAX // 2:
+        assert decide_batch(known, slice_, [slice_.until], 0) is None
