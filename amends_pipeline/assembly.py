@@ -6,7 +6,9 @@ from typing import Self
 
 from amends_pipeline.outputs.table import TableOutputLog
 from amends_pipeline.ports import LedgerStore, Operations, OutputLog, SourceLog
+from amends_pipeline.ports.bank import BankJournal
 from amends_pipeline.sources.table import TableSource
+from amends_pipeline.store.bank import PostgresBank
 from amends_pipeline.store.inventory import PostgresStore
 from amends_pipeline.store.migrate import check
 from amends_pipeline.store.migrate import migrate as migrate_database
@@ -16,7 +18,10 @@ from amends_pipeline.store.postgres import Database
 
 
 class PostgresLedger:
-    """A `Ledger` whose store, source logs and output log are tables of one database."""
+    """A `Ledger` whose store, source logs and output log are tables of one database.
+
+    `bank` is the live journal of the bank ledger in the same database.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -24,6 +29,7 @@ class PostgresLedger:
         self.store: LedgerStore = PostgresStore(database, namespaces)
         self.outputs: OutputLog = TableOutputLog(database, namespaces)
         self.operations: Operations = PostgresOperations(database, namespaces)
+        self.bank: BankJournal = PostgresBank(database)
 
     def __enter__(self) -> Self:
         return self

@@ -11,29 +11,9 @@ from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol
 
 from amends_pipeline.bank.heads import KnownHead, Stream
+from amends_pipeline.bank.posting import Asked, Facts
 from amends_pipeline.bank.receipts import Receipt, Standing
 from amends_pipeline.bank.values import Account, Group
-
-
-class Asked(NamedTuple):
-    """What a command names, and may have been named before."""
-
-    accounts: Sequence[str] = ()
-    journals: Sequence[str] = ()
-    """Journal ids; an original's too."""
-    business_operations: Sequence[str] = ()
-    correction: str | None = None
-
-
-class Facts(NamedTuple):
-    """What a stream knows of that, read under its lock."""
-
-    accounts: Sequence[Account]
-    groups: Sequence[Group]
-    """In sequence order: every group that holds a journal with one of the ids, or reverses one of
-    the journals, or has the correction's id."""
-    clocks: tuple[str, str]
-    """The server's clock, read twice, in milliseconds."""
 
 
 class CheckpointSet(NamedTuple):
@@ -84,6 +64,10 @@ class BankSnapshot(Protocol):
 
     def heads(self) -> Sequence[KnownHead]:
         """All of them by sequence and observation."""
+        ...
+
+    def last_head(self) -> KnownHead | None:
+        """The last of them; None while there is none."""
         ...
 
     def groups(self, through: int, first: int = 1) -> Iterator[tuple[Group, bytes]]:

@@ -40,6 +40,10 @@ SELECT_HEADS: Final = """
 SELECT head_sequence, observed_at, receipt_ref, digest FROM amends_bank.head
 WHERE stream_id = %s ORDER BY head_sequence, observed_at
 """
+SELECT_LAST_HEAD: Final = """
+SELECT head_sequence, observed_at, receipt_ref, digest FROM amends_bank.head
+WHERE stream_id = %s ORDER BY head_sequence DESC, observed_at DESC LIMIT 1
+"""
 SELECT_GROUPS: Final = (
     bank_rows.JOURNALS
     + """AND j.sequence BETWEEN %s AND %s AND j.group_sequence <= %s AND r.digest IS NOT NULL
@@ -73,6 +77,7 @@ class PostgresBank:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._names: dict[str, Names] = {}
 
     # Streams
 
@@ -84,14 +89,15 @@ class PostgresBank:
             locked = transaction.execute(LOCK_STREAM, (stream.stream_id,)).fetchone()
             if locked is None:
                 raise bank_refusals.unknown_stream(stream.stream_id)
-            names, standing = _named(locked)
+            names, standing = self._named(locked)
             bank_refusals.check_stream(standing.stream, stream)
             added = [(each.account_id, each.currency, each.account_type) for each in accounts]
             columns = [list(column) for column in zip(*added, strict=True)] or [[], [], []]
             transaction.execute(INSERT_ACCOUNTS, (names.stream_id, *columns))
             asked = (names.stream_id, columns[0])
-            there = names.accounts(transaction.execute(bank_rows.SOME_ACCOUNTS, asked))
-            bank_refusals.check_accounts(there, accounts)
+            there = Names(names.stream_id, stream)  # known here only, until it is committed
+            there.learn(transaction.execute(bank_rows.SOME_ACCOUNTS, asked))
+            bank_refusals.check_accounts(there.known(columns[0]), accounts)
         return made
 
     def streams(self) -> Sequence[Standing]:
@@ -103,7 +109,7 @@ class PostgresBank:
     def standing(self, stream_id: str) -> Standing:
         """Where one stream stands."""
         with self._database.read() as connection:
-            return _find(connection, stream_id)[1]
+            return self._find(connection, stream_id)[1]
 
     @contextmanager
     def locked(self, stream_id: str) -> Iterator[PostgresLockedStream]:
@@ -111,7 +117,7 @@ class PostgresBank:
         with self._database.write(LOCK_STREAM, (stream_id,)) as transaction:
             if not transaction.first:
                 raise bank_refusals.unknown_stream(stream_id)
-            names, standing = _named(transaction.first[0])
+            names, standing = self._named(transaction.first[0])
             try:
                 stream = PostgresLockedStream(transaction, names, standing)
                 yield stream
@@ -125,7 +131,7 @@ class PostgresBank:
     def snapshot(self, stream_id: str) -> Iterator[PostgresBankSnapshot]:
         """Look at a stream as it is when the block is entered."""
         with self._database.snapshot() as connection:
-            yield PostgresBankSnapshot(connection, *_find(connection, stream_id))
+            yield PostgresBankSnapshot(connection, *self._find(connection, stream_id))
 
     # Checkpoints
 
@@ -146,12 +152,27 @@ class PostgresBank:
     def checkpoints(self, stream_id: str) -> Sequence[CheckpointSet]:
         """All registered balances."""
         with self._database.snapshot() as connection:
-            names, _ = _find(connection, stream_id)
+            names, _ = self._find(connection, stream_id)
             sets = connection.execute(SELECT_SETS, (names.stream_id,), binary=True).fetchall()
             return [
                 CheckpointSet(through, cutoff, provenance, _balances(connection, made))
                 for made, through, cutoff, provenance in sets
             ]
+
+    def _find(self, connection: Connection, stream_id: str) -> tuple[Names, Standing]:
+        row = connection.execute(SELECT_STREAM, (stream_id,), binary=True).fetchone()
+        if row is None:
+            raise bank_refusals.unknown_stream(stream_id)
+        return self._named(row)
+
+    def _named(self, row: bank_rows.Row) -> tuple[Names, Standing]:
+        """Return a stream, with those of its accounts that this process has met."""
+        standing = bank_rows.standing_of(row[1:])
+        names = self._names.get(standing.stream.stream_id)
+        if names is None or names.stream_id != row[0]:
+            names = Names(row[0], standing.stream)
+            self._names[standing.stream.stream_id] = names
+        return names, standing
 
 
 class PostgresBankSnapshot:
@@ -172,6 +193,12 @@ class PostgresBankSnapshot:
         rows = self._connection.execute(SELECT_HEADS, (self._names.stream_id,), binary=True)
         return [KnownHead(*row) for row in rows]
 
+    def last_head(self) -> KnownHead | None:
+        """The last of them."""
+        parameters = (self._names.stream_id,)
+        row = self._connection.execute(SELECT_LAST_HEAD, parameters, binary=True).fetchone()
+        return None if row is None else KnownHead(*row)
+
     def groups(self, through: int, first: int = 1) -> Iterator[tuple[Group, bytes]]:
         """Groups with receipts in order, as a server-side cursor hands them over."""
         self.accounts()
@@ -180,18 +207,6 @@ class PostgresBankSnapshot:
             cursor.itersize = GROUPS_AT_ONCE
             cursor.execute(SELECT_GROUPS, (self._names.stream_id, first, through, through))
             yield from bank_rows.groups_of(cursor, self._names, self._connection)
-
-
-def _named(row: bank_rows.Row) -> tuple[Names, Standing]:
-    standing = bank_rows.standing_of(row[1:])
-    return Names(row[0], standing.stream), standing
-
-
-def _find(connection: Connection, stream_id: str) -> tuple[Names, Standing]:
-    row = connection.execute(SELECT_STREAM, (stream_id,), binary=True).fetchone()
-    if row is None:
-        raise bank_refusals.unknown_stream(stream_id)
-    return _named(row)
 
 
 def _balances(connection: Connection, set_id: int) -> dict[str, int]:

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from amends_pipeline.bank.heads import KnownHead
+from amends_pipeline.bank.posting import Asked, Facts
 from amends_pipeline.bank.receipts import Receipt, Standing
 from amends_pipeline.bank.values import Group
-from amends_pipeline.ports.bank import Asked, Facts
 from amends_pipeline.store import bank_rows
 from amends_pipeline.store.bank_rows import Names
 from amends_pipeline.store.postgres import Cursor, Transaction
@@ -94,16 +94,24 @@ class PostgresLockedStream:
 
     def facts(self, asked: Asked) -> Facts:
         """Look up what is asked, in one exchange with the server."""
-        here, journals = self._id, list(asked.journals)
+        here, journals, names = self._id, list(asked.journals), self._names
         operations = list(asked.business_operations)
         keys = (here, journals, here, operations, here, asked.correction, here, journals, here)
+        unknown = [each for each in asked.accounts if each not in names.accounts]
         with self._transaction.connection.pipeline():
-            accounts = self._execute(bank_rows.SOME_ACCOUNTS, here, list(asked.accounts))
+            accounts = self._execute(bank_rows.SOME_ACCOUNTS, here, unknown) if unknown else ()
             groups = self._execute(SELECT_ASKED, *keys)
             clocks = self._execute(CLOCKS)
-        known = self._names.accounts(accounts)
+        names.learn(accounts)
+        found = self._groups(groups)
         ((first, second),) = clocks
-        return Facts(known, self._groups(groups), (first, second))
+        moved = {
+            leg.account_id
+            for group in found
+            for journal in group.journals
+            for leg in journal.command.legs
+        }
+        return Facts(names.known(moved.union(asked.accounts)), found, (first, second))
 
     def unstamped(self) -> tuple[Sequence[Group], str]:
         """Committed groups without a receipt, and the clock."""

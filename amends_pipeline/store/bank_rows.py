@@ -70,21 +70,27 @@ class Names:
         self.stream = stream
         self.by_number: dict[int, str] = {}
         self.numbers: dict[str, int] = {}
+        self.accounts: dict[str, Account] = {}
 
-    def accounts(self, rows: Iterable[Row]) -> list[Account]:
-        """Take note of rows of ACCOUNTS; return them as accounts."""
+    def learn(self, rows: Iterable[Row]) -> None:
+        """Take note of rows of ACCOUNTS."""
         _, ledger, entity = self.stream
-        accounts = []
         for number, account_id, currency, account_type in rows:
-            self.by_number[number] = account_id
-            self.numbers[account_id] = number
             side = NORMAL_SIDES[account_type]
-            accounts.append(Account(account_id, ledger, entity, currency, account_type, side))
-        return accounts
+            account = Account(account_id, ledger, entity, currency, account_type, side)
+            self.numbers[account_id] = number
+            self.accounts[account_id] = account
+            self.by_number[number] = account_id
+
+    def known(self, account_ids: Iterable[str]) -> list[Account]:
+        """Those accounts that are there, by id."""
+        return [self.accounts[each] for each in sorted(account_ids) if each in self.accounts]
 
     def load(self, connection: Connection) -> list[Account]:
-        """Look up all accounts, by id."""
-        return self.accounts(connection.execute(ALL_ACCOUNTS, (self.stream_id,), binary=True))
+        """Look up all accounts. Returns them by id."""
+        rows = connection.execute(ALL_ACCOUNTS, (self.stream_id,), binary=True).fetchall()
+        self.learn(rows)
+        return [self.accounts[row[1]] for row in rows]
 
 
 def groups_of(

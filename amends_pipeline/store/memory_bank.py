@@ -13,10 +13,11 @@ from datetime import UTC, datetime
 from threading import Lock
 
 from amends_pipeline.bank.heads import KnownHead, Stream, empty_digest
-from amends_pipeline.bank.receipts import Receipt, Standing, stamped, with_receipt
+from amends_pipeline.bank.posting import Asked, Facts
+from amends_pipeline.bank.receipts import NO_RECEIPT, Receipt, Standing, stamped, with_receipt
 from amends_pipeline.bank.values import Account, Group
 from amends_pipeline.kernel.errors import DatabaseUnavailable
-from amends_pipeline.ports.bank import Asked, CheckpointSet, Facts
+from amends_pipeline.ports.bank import CheckpointSet
 from amends_pipeline.store import bank_refusals
 
 
@@ -140,12 +141,20 @@ class MemoryLockedStream:
 
     def facts(self, asked: Asked) -> Facts:
         """Look up what is asked."""
-        accounts = [
-            self._table.accounts[each]
-            for each in dict.fromkeys(asked.accounts)
-            if each in self._table.accounts
+        receipts = {each.last_sequence: each.available_at for each in self._table.receipts}
+        groups = [
+            with_receipt(group, receipts.get(int(group.journals[-1].sequence), NO_RECEIPT))
+            for group in self._table.groups
+            if _concerns(group, asked)
         ]
-        groups = [group for group in self._table.groups if _concerns(group, asked)]
+        moved = {
+            leg.account_id
+            for group in groups
+            for journal in group.journals
+            for leg in journal.command.legs
+        }
+        known, wanted = self._table.accounts, moved.union(asked.accounts)
+        accounts = [known[each] for each in sorted(wanted) if each in known]
         return Facts(accounts, groups, (self._clock(), self._clock()))
 
     def unstamped(self) -> tuple[Sequence[Group], str]:
@@ -202,6 +211,10 @@ class MemoryBankSnapshot:
     def heads(self) -> Sequence[KnownHead]:
         """All of them by sequence and observation."""
         return self._heads
+
+    def last_head(self) -> KnownHead | None:
+        """The last of them."""
+        return self._heads[-1] if self._heads else None
 
     def groups(self, through: int, first: int = 1) -> Iterator[tuple[Group, bytes]]:
         """Groups with receipts in order."""
