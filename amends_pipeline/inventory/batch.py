@@ -51,6 +51,8 @@ def decide_batch(
         return None
     states = {change.state.key: change for change in changes}
     slow = _Slow(known.keys, taken.odd, slices.tolist())
+    if slow.reach > WITHIN_REACH:
+        return None
     states |= slow.changes | taken.first_seen(known.keys, states)
     parts = [*published, slow.published(), taken.first_stated(known.keys, slices)]
     return Decision(
@@ -207,6 +209,8 @@ class _Slow:
         self.changes: dict[int, KeyChange] = {}
         self.reasons: dict[tuple[int, int], Reasons] = {}
         """Reasons of BLOCKED by (slice, key)."""
+        self.reach = 0
+        """No close of these keys was further from 0: sums that moved behind a conflict count."""
         self._lines: list[_Line] = []
         for key, records in odd.items():
             state, changed_days = states[key], set[int]()
@@ -214,6 +218,7 @@ class _Slow:
                 fold = KeyFold(state)
                 for at, record, old, new in group:
                     fold.observe(at, record, old, new)
+                self.reach = max(self.reach, fold.reach)
                 folded = fold.finish()
                 state = folded.state
                 changed_days.update(state.rows.days[slice(*folded.changed)])

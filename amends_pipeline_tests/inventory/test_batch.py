@@ -12,7 +12,7 @@ from amends_pipeline.inventory.config import parse_configuration
 from amends_pipeline.inventory.decision import Known, decide
 from amends_pipeline.inventory.envelope import joined
 from amends_pipeline.inventory.keyfold import NeedsWholeKey
-from amends_pipeline.inventory.refold import INT64_MAX, untouched
+from amends_pipeline.inventory.refold import untouched
 from amends_pipeline.inventory.slice import Records, read_slice
 from amends_pipeline_tests.driver import Shelf, suffix, whole
 from amends_pipeline_tests.strategies import brinks, configurations, histories
@@ -20,6 +20,7 @@ from amends_pipeline_tests.tables import (
     STOCK_KEYS,
     Line,
     configuration,
+    day,
     document,
     encoded,
     history,
@@ -84,13 +85,15 @@ def committed(config, lines, before) -> Shelf:
 
 
 def one_by_one(known, slice_, ends):
+    """The decisions of the slices, up to one that stops at an excess."""
     decisions, sequence = [], 7
     for part in slice_.cut(ends):
         decision = decide(known, part, sequence)
-        assert decision.excess is None
         known.install(decision)
         sequence = decision.next_sequence
         decisions.append(decision)
+        if decision.excess:
+            break
     return decisions
 
 
@@ -114,6 +117,7 @@ def test_together_they_say_what_they_say_one_by_one(pairs, drawn, loading):
             return
     decisions = one_by_one(expected, slice_, ends)
     assert decision is not None
+    assert decisions[-1].excess is None
     wanted = joined([each.envelopes for each in decisions])
     assert list(decision.envelopes) == list(wanted)
     assert decision.envelopes.causes == sorted(set(wanted.causes))
@@ -145,12 +149,39 @@ def test_numbers_stay_pythons_own():
     assert {type(each) for each in decision.keys[0].changed} == {int}
 
 
-@given(brinks(), st.integers(0, 3))
-def test_what_comes_near_64_bits_is_decided_slice_by_slice(drawn, more):
+@given(brinks(), st.sets(st.integers(1, 12), max_size=4))
+def test_what_comes_near_64_bits_is_decided_slice_by_slice(drawn, ends):
     config, lines = drawn
     config = parse_configuration(config)
-    slice_ = sliced(config, lines, 0, len(lines) + more)
+    until = max(len(lines), 1)
+    ends = [*sorted(end for end in ends if end < until), until]
+    slice_ = sliced(config, lines, 0, until)
     known = Shelf(config).known(slice_, whole)
-    swing = sum(abs(record.candidate.qty) for record in slice_.accepted)
-    if slice_.accepted and max(swing, abs(config.keys[0].opening_balance)) > INT64_MAX // 2:
-        assert decide_batch(known, slice_, [slice_.until], 0) is None
+    decision = decide_batch(known, slice_, ends, 7)
+    decisions = one_by_one(known, slice_, ends)
+    if decisions[-1].excess:
+        assert decision is None
+    if decision is not None:
+        assert list(decision.envelopes) == list(joined([each.envelopes for each in decisions]))
+
+
+@pytest.mark.parametrize(
+    ("qty", "together"), [(2**60, True), (2**61 - 101, True), (2**61, False), (-(2**63), False)]
+)
+def test_only_what_is_plainly_within_reach_is_decided_together(qty, together):
+    config = parse_configuration(configuration(opening=100))
+    slice_ = sliced(config, [Line(each.value) for each in history(f"A r1 NEW day 1 {qty}")], 0, 1)
+    known = Known({0: untouched(0, 100, 60)}, {})
+    decision = decide_batch(known, slice_, [1], 0)
+    assert (decision is not None) == together
+
+
+def test_sums_that_moved_behind_a_conflict_are_looked_at_when_it_is_resolved():
+    config = parse_configuration(configuration(opening=0))
+    log = "A r1 NEW day 1 0\nA r1 NEW day 1 1\nB r1 NEW day 2 {0}\nC r1 NEW day 2 {0}\n"
+    log = log.format(2**62)
+    lines = [Line(each.value) for each in history(log + "A r2 AMEND day 1 5")]
+    slice_ = sliced(config, lines, 4, 5)
+    known = committed(config, lines, 4).known(slice_, whole)
+    assert decide_batch(known, slice_, [5], 7) is None
+    assert decide(known, slice_, 7).excess.day == day(2)
