@@ -109,26 +109,25 @@ class Row:
             note=self.note,
         )
 
-    def beside(self, peer: Peer, bound: Bound, *, faster: bool, plus: float = 0) -> Measurement:
-        """The samples against a peer.
+    def beside(self, peer: Peer, bound: Bound, *, plus: float = 0) -> Measurement:
+        """The samples against a peer's number.
 
-        The ratio says how many times better we are with `faster`, in which a duration is divided
-        into the peer's and a rate by it; else how many times the peer's number ours is, less
-        `plus`, which is granted beside the ratio.
+        A bound from below says how many times better we are: a duration is divided into the peer's
+        and a rate by it. One from above says how many times the peer's number ours may be; `plus`
+        is granted beside what must be.
         """
-        ratio = None
+        ratio, holds = None, None
         if peer.value is not None:
-            rate = self.unit.endswith("/s")
-            ours = max(self.value - plus, 0)
-            ratio = (peer.value / ours if faster and not rate else ours / peer.value) or 0.0
-        granted = f" + {shown(plus)} {self.unit}" if plus else ""
-        unit = f"× {peer.name}{granted}"
+            better = not bound.at_most and not self.unit.endswith("/s")
+            ratio = peer.value / self.value if better else self.value / peer.value
+            holds = bound.holds((self.value - plus) / peer.value if plus else ratio)
+        unit = f"× {peer.name}"
         return replace(
             self.told(),
             peer=f"{peer.name}: {_quantity(peer, self.unit)}",
             ratio=ratio,
-            must=bound.text(bound.must, unit),
-            holds=None if ratio is None else bound.holds(ratio),
+            must=bound.text(bound.must, unit + (f" + {shown(plus)} {self.unit}" if plus else "")),
+            holds=holds,
             goal=bound.text(bound.goal, unit),
             goal_holds=None if ratio is None else bound.reached(ratio),
         )

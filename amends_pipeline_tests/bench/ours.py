@@ -5,17 +5,27 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
+from itertools import chain
 from pathlib import Path
-from time import perf_counter
+from time import monotonic, perf_counter
 
 from amends_pipeline.assembly import PostgresLedger, open_ledger
 from amends_pipeline.flows import ingest
 from amends_pipeline.flows.append import Line
 from amends_pipeline.flows.append import append as append_lines
 from amends_pipeline.flows.bulk import rarely_collected
-from amends_pipeline.flows.drain import Options, ingest_unit, project_unit, relay_unit
+from amends_pipeline.flows.catch_up import catch_up
+from amends_pipeline.flows.drain import (
+    Ingested,
+    Options,
+    ingest_unit,
+    project_unit,
+    relay_unit,
+)
+from amends_pipeline.flows.explain import explain as explain_balance
 from amends_pipeline.flows.ingest import Worker
 from amends_pipeline.flows.provision import provision as provision_namespace
+from amends_pipeline.flows.rebuild import rebuild as rebuild_namespace
 from amends_pipeline.flows.verify import verify as verify_namespace
 from amends_pipeline.inventory.config import load_configuration
 from amends_pipeline.inventory.slice import Records
@@ -82,13 +92,17 @@ class Ours:
     # --- the three roles, each up to the present end
 
     def ingest(
-        self, namespace: str, slice_records: int, commit_records: int = ingest.COMMIT_RECORDS
+        self,
+        namespace: str,
+        slice_records: int,
+        commit_records: int = ingest.COMMIT_RECORDS,
+        until: int | None = None,
     ) -> Answer:
-        """Decide what the source holds."""
+        """Decide what the source holds, all of it or up to an offset."""
         options = Options("bench", slice_records, commit_records)
         with timed() as clock:
-            until = self._source(namespace).extents()[0].end
-            done = ingest_unit(self.ledger, Unit(namespace, 0), until, options)
+            end = until or self._source(namespace).extents()[0].end
+            done = ingest_unit(self.ledger, Unit(namespace, 0), end, options)
         return {"seconds": clock.seconds, **done._asdict()}
 
     def relay(self, namespace: str) -> Answer:
@@ -112,6 +126,40 @@ class Ours:
             "status": str(report.status),
             "differences": len(report.differences),
         }
+
+    def rebuild(self, namespace: str, old: str, slice_records: int) -> Answer:
+        """Make a namespace over the source of another, and carry it to an applied view."""
+        options = Options("bench", slice_records, slice_records)
+        with timed() as clock:
+            rebuild_namespace(self.ledger, namespace, old)
+            done = catch_up(self.ledger, namespace, options)
+        (drained,) = done.drained
+        return {
+            "seconds": clock.seconds,
+            "stopped": len(done.stopped),
+            **drained.ingested._asdict(),
+        }
+
+    def first_decision(self, namespace: str, line: str) -> Answer:
+        """Append a record, decide what is there, and tell when the first of it was durable."""
+        moments = []
+        self._source(namespace).append([SourceRecord(0, None, line.encode())])
+        options = Options("bench", on_decisions=lambda *_: moments.append(monotonic()))
+        until = self._source(namespace).extents()[0].end
+        done = ingest_unit(self.ledger, Unit(namespace, 0), until, options)
+        return {"moment": moments[0], "records": done.records}
+
+    def explain(self, namespace: str, questions: list[tuple[int, int]]) -> Answer:
+        """Explain balances, each by key number and day; refuse one that does not add up."""
+        config = self.ledger.store.config(namespace)
+        seconds = []
+        for key, day in questions:
+            with timed() as clock:
+                said = explain_balance(self.ledger, namespace, config.keys[key].stock_key, day)
+            seconds.append(clock.seconds)
+            if said.explanation.computed != said.explanation.balance:
+                raise SystemExit(f"key {key}, day {day}: {said.explanation}")
+        return {"seconds": seconds}
 
     # --- a warm worker
 
@@ -162,6 +210,22 @@ class Ours:
             restated.append(envelopes)
         return {"durable": durable, "run": run, "restated": restated}
 
+    def advance(self, count: int, slice_records: int) -> Answer:
+        """Decide the next `count` records, warm."""
+        done = [0, 0]
+
+        def committed(decisions) -> None:
+            counted = Ingested().plus(decisions)
+            done[:] = done[0] + counted.records, done[1] + counted.envelopes
+
+        self._worker.slice_records = slice_records
+        self._worker.on_commit = committed
+        unit = self._worker.token.unit
+        until = self.ledger.store.progress(unit).next_offset + count
+        with timed() as clock:
+            self._worker.run(until)
+        return {"seconds": clock.seconds, "records": done[0], "envelopes": done[1]}
+
     def correct_together(self, lines: list[str], slice_records: int) -> Answer:
         """Append records at once, and decide them `slice_records` at a time, warm."""
         end = self._log.append([SourceRecord(0, None, line.encode()) for line in lines])[0]
@@ -174,11 +238,12 @@ class Ours:
 
     # --- the truth
 
-    def oracle_facts(self, configuration: str, path: str) -> Answer:
-        """What the oracle says of a log in a file."""
+    def oracle_facts(self, configuration: str, path: str, more: list[str]) -> Answer:
+        """What the oracle says of a log in a file, and some lines after it."""
         config = load_configuration(Path(configuration))
         with Path(path).open("rb") as file:
-            return truth.said_by_oracle(config, (line[:-1] for line in file))._asdict()
+            lines = chain((line[:-1] for line in file), (line.encode() for line in more))
+            return truth.said_by_oracle(config, lines)._asdict()
 
     def state_facts(self, namespace: str) -> Answer:
         """What the worker's state says."""
@@ -199,6 +264,10 @@ class Ours:
             "acknowledged": progress.acknowledged,
             "view_next": progress.view_next,
         }
+
+    def source_end(self, namespace: str) -> Answer:
+        """Where the source ends."""
+        return {"end": self._source(namespace).extents()[0].end}
 
     def _source(self, namespace: str) -> SourceLog:
         return self.ledger.source(self.ledger.store.info(namespace).source)

@@ -1,24 +1,33 @@
-"""Rows of one late correction: how long until it is durable, whatever the history."""
+"""Rows of late corrections by a warm worker: latency, batches, blocked keys, bytes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from statistics import median
+from types import SimpleNamespace
+from typing import Self
 
 from amends_pipeline_tests.bench.measure import (
     Measurement,
     Peer,
     Row,
+    at_least,
     at_most,
     quantile,
     rows,
 )
 from amends_pipeline_tests.bench.player import Player
 from amends_pipeline_tests.bench.stage import Stage
+from amends_pipeline_tests.bench.workload import DAY_SECONDS, OPENING, THRESHOLD, record
 
 SINGLE = 300
-"""Corrections of a run."""
+"""Corrections of a run, one by one."""
+TOGETHER = 1_000
+"""Corrections of a batch."""
+BLOCKED = 30
+"""Keys that are blocked and unblocked in a run."""
 
 
 @dataclass
@@ -31,11 +40,29 @@ class Late:
     run: list[float] = field(default_factory=list)
     restated: list[int] = field(default_factory=list)
 
-    def add(self, answer) -> None:
+    def add(self, answer: SimpleNamespace) -> None:
         self.durable.append(median(answer.durable) * 1000)
         self.tails.append(quantile(answer.durable, 0.99) * 1000)
         self.run.append(median(answer.run) * 1000)
         self.restated += answer.restated
+
+
+class Corrections:
+    """The late corrections of a workload, each handed out once."""
+
+    def __init__(self, stage: Stage, name: str) -> None:
+        self._stage = stage
+        self._name = name
+        self.taken: list[str] = []
+
+    def take(self, count: int) -> list[str]:
+        """The next ones."""
+        if self._stage.options.scale < 1:
+            count = max(20, count // 10)
+        lines = self._stage.workload(self._name).corrections(len(self.taken), count)
+        found = [line.decode() for line in lines]
+        self.taken += found
+        return found
 
 
 def warm(stage: Stage, player: Player, name: str) -> None:
@@ -43,32 +70,138 @@ def warm(stage: Stage, player: Player, name: str) -> None:
     player.ask("hold", namespace=name)
     lines = [line.decode() for line in stage.workload(name).warming()]
     player.ask("correct_together", lines=lines, slice_records=1_000)
-    player.ask("correct", lines=corrections(stage, name, 0, 20))
 
 
-def corrections(stage: Stage, name: str, start: int, count: int) -> list[str]:
-    """Late corrections as text; the first 20 are for warming."""
-    return [line.decode() for line in stage.workload(name).corrections(start, count)]
-
-
-def singles(stage: Stage) -> int:
-    """How many corrections a run has, at this scale."""
-    return SINGLE if stage.options.scale >= 1 else 60
-
-
-@rows("1", title="one late correction after 1M records")
-def one_late_correction(stage: Stage) -> Iterator[Measurement]:
-    late, floors, count = Late(), [], singles(stage)
-    with stage.copy("applied", "1m") as database, stage.ours(database) as player:
+@rows("1", "4", title="late corrections after 1M records, one by one and 1,000 at once")
+def late_corrections(stage: Stage) -> Iterator[Measurement]:
+    late, floors, batches = Late(), [], []
+    corrections = Corrections(stage, "1m")
+    with ExitStack() as stack:
+        database = stack.enter_context(stage.copy("applied", "1m"))
+        duckdb = stack.enter_context(Duckdb(stage))
+        player = stack.enter_context(stage.ours(database))
         warm(stage, player, "1m")
+        player.ask("correct", lines=corrections.take(20))
         for run in range(stage.runs):
             floors.append(stage.floor(200))
-            late.add(player.ask("correct", lines=corrections(stage, "1m", 20 + run * count, count)))
-            stage.say(f"row 1, run {run + 1}: {late.durable[-1]:.2f} ms, floor {floors[-1]:.2f}")
+            late.add(player.ask("correct", lines=corrections.take(SINGLE)))
+            if stage.wants("4"):
+                lines = corrections.take(TOGETHER)
+                done = player.ask("correct_together", lines=lines, slice_records=len(lines))
+                batches.append(len(lines) / done.seconds)
+            if stage.wants("1"):
+                duckdb.correct(run)
+            stage.say(f"late, run {run + 1}: {late.durable[-1]:.2f} ms, floor {floors[-1]:.2f} ms")
         peak = player.ask("release").peak_mb
         stage.carried_on(player, "1m")
     note = f"{median(late.restated):.0f} rows restated; peak {peak:.0f} MB"
     row = Row("1", "late correction after 1M, durable, p50", "ms", late.durable, note)
-    yield row.beside(Peer("commit floor", median(floors)), at_most(6.5, 2.5), faster=False)
+    yield row.beside(Peer("commit floor", median(floors)), at_most(6.5, 2.5))
+    if duckdb.samples:
+        yield row.beside(Peer("DuckDB full", median(duckdb.samples)), at_least(600, 1_600))
     yield Row("1", "the same, p99", "ms", late.tails).told(at_most(6, 1.5))
     yield Row("1", "the same with finding out what is new, p50", "ms", late.run).told()
+    if batches:
+        yield Row("4", "1,000 corrections in one batch", "corrections/s", batches).told()
+
+
+class Duckdb:
+    """DuckDB with the history in a durable file, correcting by computing all of it again."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+        self._stack = ExitStack()
+        self._peer: Player | None = None
+        self._corrections = Corrections(stage, "1m")
+        self.samples: list[float] = []
+        """Milliseconds."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def correct(self, run: int) -> None:
+        """One correction; the first and the last result are checked."""
+        stage = self._stage
+        if self._peer is None:
+            self._peer = self._stack.enter_context(stage.peer("duckdb_peer", own_python=True))
+            opened = self._peer.ask(
+                "open",
+                folder=str(stage.scratch("duckdb")),
+                path=str(stage.workload("1m").records_file),
+                opening=OPENING,
+                threshold=THRESHOLD,
+            )
+            stage.check_sums(opened, "1m")
+        (line, *_) = self._corrections.take(1)
+        self._corrections.taken[len(self.samples) + 1 :] = []
+        done = self._peer.ask("correct", lines=[line])
+        self.samples.append(done.seconds[0] * 1000)
+        if run == stage.runs - 1:
+            stage.check_sums(done, "1m", self._corrections.taken)
+
+
+@rows("18", title="a key of 365 days, blocked and unblocked")
+def blocked_and_unblocked(stage: Stage) -> Iterator[Measurement]:
+    pairs, restated = [], []
+    days = stage.workload("1m").shape.days
+    plain = min(stage.workload("1m").shape.keys - 2, 1_000)
+    with stage.copy("applied", "1m") as database, stage.ours(database) as player:
+        warm(stage, player, "1m")
+        for run in range(stage.runs):
+            lines = []
+            for number in range(BLOCKED):
+                key = (run * BLOCKED + number) % plain
+                txn, told = f"B{run:02d}{number:03d}", (days + 500) * DAY_SECONDS
+                for revision, kind, qty in ((1, "NEW", 5), (1, "NEW", 6), (2, "AMEND", 7)):
+                    lines.append(record(txn, revision, kind, key, 0, qty, told).decode())
+            done = player.ask("correct", lines=lines)
+            blocks, unblocks = done.durable[1::3], done.durable[2::3]
+            pairs.append(median(map(sum, zip(blocks, unblocks, strict=True))) * 1000)
+            restated += map(sum, zip(done.restated[1::3], done.restated[2::3], strict=True))
+        player.ask("release")
+        stage.carried_on(player, "1m")
+    note = f"both together, from the first day on; {median(restated):.0f} envelopes"
+    yield Row("18", "block and unblock a key of 365 days", "ms", pairs, note).told(at_most(4, 1))
+
+
+@rows("20", title="bytes stored and written")
+def stored_bytes(stage: Stage) -> Iterator[Measurement]:
+    written, corrections = [], Corrections(stage, "1m")
+    with stage.copy("applied", "1m") as database:
+        with stage.connection(database) as connection:
+            outbox, envelopes, whole = connection.execute(SIZES).fetchone()
+        with stage.ours(database) as player:
+            warm(stage, player, "1m")
+            for _ in range(stage.runs):
+                before = _written(stage)
+                lines = corrections.take(SINGLE)
+                done = player.ask("correct", lines=lines)
+                written.append((_written(stage) - before) / len(lines) / 1000)
+            player.ask("release")
+            stage.carried_on(player, "1m")
+    records = stage.workload("1m").shape.records
+    note = f"of the outbox; {whole / records:,.0f} bytes a record in all, log and view included"
+    yield Row("20", "stored bytes per envelope", "B", [outbox / envelopes], note).told(
+        at_most(250, 30)
+    )
+    note = f"with the appended record; {median(done.restated):.0f} rows restated"
+    row = Row("20", "WAL per correction", "kB", written, note)
+    yield row.told(at_most(45, 6))
+
+
+SIZES = """
+SELECT sum(pg_total_relation_size(c.oid)) FILTER (WHERE c.relname LIKE '%outbox%')::int8,
+    (SELECT next_sequence FROM amends.worker_progress),
+    sum(pg_total_relation_size(c.oid))::int8
+FROM pg_class c WHERE c.relnamespace = 'amends'::regnamespace AND c.relkind = 'r'
+"""
+
+
+def _written(stage: Stage) -> int:
+    """Bytes of write-ahead log since the server was made."""
+    with stage.connection() as connection:
+        (row,) = connection.execute("SELECT pg_current_wal_lsn() - '0/0'").fetchall()
+    return int(row[0])

@@ -55,6 +55,8 @@ class Stage:
         self._truth: dict[str, Facts] = {}
         self._ready: dict[tuple[str, str], str] = {}
         self._made = 0
+        self.peaks: dict[str, float] = {}
+        """MB that a worker needed at most to decide a whole workload in slices of 10,000."""
         self.floors: list[float] = []
         """Milliseconds of every commit that the floor was measured with."""
 
@@ -116,7 +118,7 @@ class Stage:
 
     @contextmanager
     def copy(self, point: str, name: str) -> Iterator[str]:
-        """A database of one's own at a point of a workload: `source` or `applied`."""
+        """A database of one's own at a point of a workload: `source`, `decided` or `applied`."""
         template = self.ready(point, name)
         database = f"copy_{self._number()}"
         self._create(database, template)
@@ -128,10 +130,13 @@ class Stage:
     def ready(self, point: str, name: str) -> str:
         """The database from which copies are made; made itself when first asked for."""
         if (point, name) not in self._ready:
-            self._ready[point, name] = {"source": self._source, "applied": self._applied}[point](
-                name
-            )
+            make = {"source": self._source, "decided": self._decided, "applied": self._applied}
+            self._ready[point, name] = make[point](name)
         return self._ready[point, name]
+
+    def has(self, point: str, name: str) -> bool:
+        """Whether a point was made already."""
+        return (point, name) in self._ready
 
     def keep(self, point: str, name: str, database: str) -> bool:
         """Let a database be the one of a point, unless there is one. It may not be written to."""
@@ -180,11 +185,20 @@ class Stage:
         self.say(f"{name}: {done.records:,} records appended in {done.seconds:.1f} s")
         return database
 
-    def _applied(self, name: str) -> str:
-        """Everything decided in slices of 10,000, published, applied, and found right."""
+    def _decided(self, name: str) -> str:
+        """Everything decided in slices of 10,000, and the state found right."""
         database = self.fresh_copy("source", name)
         with self.ours(database) as player:
-            player.ask("ingest", namespace=name, slice_records=SLICE)
+            done = player.ask("ingest", namespace=name, slice_records=SLICE)
+            self.check_state(player, name)
+        self.peaks[name] = done.peak_mb
+        self.say(f"{name}: {done.records / done.seconds:,.0f} records/s; {done.peak_mb:.0f} MB")
+        return database
+
+    def _applied(self, name: str) -> str:
+        """Decided, published, applied, and the view found right."""
+        database = self.fresh_copy("decided", name)
+        with self.ours(database) as player:
             self.carried_on(player, name)
         return database
 
@@ -212,15 +226,26 @@ class Stage:
     def truth(self, name: str) -> Facts:
         """What the oracle says of a workload."""
         if name not in self._truth:
-            with self.ours("postgres") as player:
-                said = player.ask(
-                    "oracle_facts",
-                    configuration=str(self.configuration(name)),
-                    path=str(self.workload(name).records_file),
-                )
-            self._truth[name] = facts(said)
+            self._truth[name] = self.truth_after(name, [])
             self.say(f"{name}: the oracle says {self._truth[name]}")
         return self._truth[name]
+
+    def truth_after(self, name: str, more: list[str]) -> Facts:
+        """What the oracle says of a workload and some lines after it."""
+        with self.ours("postgres") as player:
+            said = player.ask(
+                "oracle_facts",
+                configuration=str(self.configuration(name)),
+                path=str(self.workload(name).records_file),
+                more=more,
+            )
+        return facts(said)
+
+    def check_sums(self, peer: SimpleNamespace, name: str, more: list[str] | None = None) -> None:
+        """Refuse a peer's result unless its sums are the oracle's."""
+        told = self.truth_after(name, more) if more else self.truth(name)
+        if tuple(getattr(peer, part) for part in Facts._fields[:-1]) != told[:-1]:
+            raise WrongError(f"a peer on {name}: expected {told}, found {peer}")
 
     def check_state(self, player: Player, name: str) -> None:
         """Refuse what the worker keeps unless it is what the oracle says."""
