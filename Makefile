@@ -31,6 +31,7 @@ browser: $(SYNCED) ## the Dagster UI in a real Chromium; screenshots go to test-
 	$(BIN)/pytest -m browser amends_pipeline_tests/browser
 
 bench: $(SYNCED) ## measure against peers; table and bench.json (ROWS=1,6 for some, BENCH_ARGS=--list)
+	@$(if $(findstring --no-peers,$(BENCH_ARGS)),,.ci/environment.sh peers || echo "going on without")
 	@$(BIN)/python -m amends_pipeline_tests.bench $(if $(ROWS),--rows $(ROWS)) $(BENCH_ARGS)
 
 check: $(SYNCED) ## all that must hold before a change goes in
@@ -68,12 +69,13 @@ lock: ## write requirements*.txt from pyproject.toml, keeping versions that stil
 	$(COMPILE) --group dev pyproject.toml --output-file requirements-dev.txt
 	$(COMPILE) --constraints requirements-dev.txt pyproject.toml --output-file requirements.txt
 	$(COMPILE) --group pyproject.toml:bootstrap --output-file requirements-uv.txt
+	$(COMPILE) --group pyproject.toml:peers --output-file requirements-peers.txt
 
 upgrade: ## as lock, with the newest versions that pyproject.toml allows
 	@$(MAKE) --no-print-directory lock UPGRADE=--upgrade
 
 clean: ## remove the environment and what the tools left (never .amends, your data)
-	rm -rf .venv .uv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis \
+	rm -rf .venv .venv-peers .uv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis \
 		.coverage mutants dist
 	find amends_pipeline amends_pipeline_tests -name __pycache__ -prune -exec rm -rf {} +
 

@@ -1,7 +1,8 @@
 #!/bin/sh
-# The project's environment. `make` calls this; it knows when that is due.
+# The project's environments. `make` calls this; it knows when that is due.
 #
 #   .ci/environment.sh sync      make .venv hold exactly the pinned packages, and the project
+#   .ci/environment.sh peers     make .venv-peers hold what `make bench` measures against
 #   .ci/environment.sh uv ...    run uv, fetched first if this machine has none
 #
 # With uv on PATH that uv works. Without, pip fetches the pinned one into .uv, outside .venv, where
@@ -14,6 +15,9 @@ cd "$(dirname "$0")/.."
 unset VIRTUAL_ENV CONDA_PREFIX PYTHONHOME PYTHONPATH UV_PYTHON UV_SYSTEM_PYTHON
 unset PIP_USER PIP_TARGET PIP_PREFIX PIP_REQUIRE_VIRTUALENV
 export UV_PROJECT_ENVIRONMENT="$PWD/.venv"
+# Which environment, of which packages; `peers` names others.
+venv=.venv
+pins=requirements-dev.txt
 # Uncompiled, Dagster takes twice as long to start, each time.
 export UV_COMPILE_BYTECODE=1
 
@@ -83,43 +87,45 @@ fetch_uv() {
     fi
 }
 
-# True if .venv was finished here (scripts hold its path) and its interpreter still runs.
+# True if the environment was finished here (scripts hold its path) and its interpreter still runs.
 is_ours() {
-    [ "$(cat .venv/.synced 2>/dev/null)" = "$(pwd -P)" ] && is_suitable .venv/bin/python
+    [ "$(cat "$venv/.synced" 2>/dev/null)" = "$(pwd -P)" ] && is_suitable "$venv/bin/python"
 }
 
 sync_by_uv() {
-    is_ours || { rm -rf .venv && "$1" venv --quiet --python "$2" .venv; } || return
-    "$1" pip sync --quiet --python .venv/bin/python --require-hashes requirements-dev.txt || return
+    is_ours || { rm -rf "$venv" && "$1" venv --quiet --python "$2" "$venv"; } || return
+    "$1" pip sync --quiet --python "$venv/bin/python" --require-hashes "$pins" || return
+    [ "$venv" = .venv ] || return 0 # peers know nothing of the project
     "$1" pip install --quiet --python .venv/bin/python --no-deps --no-build-isolation --editable .
 }
 
 sync_by_pip() {
     say "set-up: going on without uv; pip needs a minute or more"
-    is_ours || rm -rf .venv
-    "$1" -m venv .venv ||
-        fail ".venv: expected a working venv module, found none (Debian: apt-get install" \
+    is_ours || rm -rf "$venv"
+    "$1" -m venv "$venv" ||
+        fail "$venv: expected a working venv module, found none (Debian: apt-get install" \
             "python3-venv; or install uv)"
-    pip=".venv/bin/python -m pip --quiet --disable-pip-version-check"
-    $pip install --no-deps --require-hashes --requirement requirements-dev.txt &&
-        PATH="$PWD/.venv/bin:$PATH" $pip install --no-deps --no-build-isolation --editable .
+    pip="$venv/bin/python -m pip --quiet --disable-pip-version-check"
+    $pip install --no-deps --require-hashes --requirement "$pins" || return
+    [ "$venv" = .venv ] || return 0
+    PATH="$PWD/.venv/bin:$PATH" $pip install --no-deps --no-build-isolation --editable .
 }
 
 # Under a lock that dies with its holder, since `make demo` and `make test` may start together.
 sync_locked() {
     mkdir -p .uv
-    exec "$1" -c '
+    exec "$2" -c '
 import fcntl, os, sys
 lock = os.open(".uv/lock", os.O_CREAT | os.O_RDWR, 0o600)
 fcntl.flock(lock, fcntl.LOCK_EX)
 os.set_inheritable(lock, True)
 os.execv("/bin/sh", ["sh", *sys.argv[1:]])
-' "$0" sync-now "$1"
+' "$0" sync-now "$1" "$2"
 }
 
 is_current() {
-    is_ours && for input in pyproject.toml requirements-dev.txt; do
-        [ .venv/.synced -nt "$input" ] || return 1
+    is_ours && for input in pyproject.toml "$pins"; do
+        [ "$venv/.synced" -nt "$input" ] || return 1
     done
 }
 
@@ -127,20 +133,27 @@ sync_now() {
     is_current && return # by the set-up that held the lock before us
     uv=$(find_uv)
     if [ -z "$uv" ] && fetch_uv "$1"; then uv=.uv/uv; fi
-    say "set-up: installing the pinned packages into .venv (half a minute the first time)"
+    say "set-up: installing the pinned packages into $venv (half a minute the first time)"
     if [ -n "$uv" ]; then
-        sync_by_uv "$uv" "$1" || fail ".venv: uv could not make it; its message is above"
+        sync_by_uv "$uv" "$1" || fail "$venv: uv could not make it; its message is above"
     else
-        sync_by_pip "$1" || fail ".venv: pip could not make it; its message is above"
+        sync_by_pip "$1" || fail "$venv: pip could not make it; its message is above"
     fi
-    pwd -P >.venv/.synced
+    pwd -P >"$venv/.synced"
+}
+
+choose() {
+    [ "$1" = peers ] || return 0
+    venv=.venv-peers
+    pins=requirements-peers.txt
 }
 
 case "${1:-}" in
-sync)
+sync | peers)
+    choose "$1"
     python=$(find_python)
     if [ -n "$python" ]; then
-        sync_locked "$python"
+        sync_locked "$1" "$python"
     elif [ -z "${PYTHON:-}" ] && [ -n "$(find_uv)" ]; then
         sync_now '>=3.11,<3.15' # uv knows interpreters that are not on PATH
     else
@@ -148,7 +161,8 @@ sync)
     fi
     ;;
 sync-now)
-    sync_now "$2"
+    choose "$2"
+    sync_now "$3"
     ;;
 uv)
     shift
@@ -162,6 +176,6 @@ uv)
     exec "$uv" "$@"
     ;;
 *)
-    fail ".ci/environment.sh: expected sync or uv, found '${1:-}'"
+    fail ".ci/environment.sh: expected sync, peers or uv, found '${1:-}'"
     ;;
 esac

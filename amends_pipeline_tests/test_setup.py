@@ -20,10 +20,12 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 RUN_TIME = [Requirement(line) for line in PROJECT["project"]["dependencies"]]
 DEVELOPMENT = [Requirement(line) for line in PROJECT["dependency-groups"]["dev"]]
 BOOTSTRAP = [Requirement(line) for line in PROJECT["dependency-groups"]["bootstrap"]]
+PEERS = [Requirement(line) for line in PROJECT["dependency-groups"]["peers"]]
 EXPORTS = {
     "requirements.txt": RUN_TIME,
     "requirements-dev.txt": RUN_TIME + DEVELOPMENT,
     "requirements-uv.txt": BOOTSTRAP,
+    "requirements-peers.txt": PEERS,
 }
 SET_UP = ["Makefile", "pyproject.toml", ".ci/run", ".ci/environment.sh", *EXPORTS]
 PYTHON_FILES = sorted(
