@@ -10,7 +10,7 @@ starts from and counts the attempts there: a run that failed does not burn the k
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import IntEnum
@@ -26,6 +26,12 @@ VERIFY_INTERVAL_SECONDS = 60
 """How old a verdict gets before another one is asked for, unless somebody says otherwise."""
 OVERDUE_INTERVALS = 10
 """After so many a unit is verified even if it has not caught up."""
+RECHECK_SECONDS = 600
+"""How old a verdict gets, at which nothing was processed since, before the unit is judged again."""
+RECHECKS_AT_ONCE = 2
+"""Units that are judged again at a time, however many are due."""
+BULK_OFFSETS = 100_000
+"""A run with so many source offsets before it takes a while."""
 REQUESTS_AT_ONCE = 100
 """Runs that one look asks for; the next look asks for more."""
 NO_VERDICT = frozenset({"INCOMPLETE", "ERROR"})
@@ -78,6 +84,18 @@ class Landing:
         return self.seen.source
 
 
+class Urgency(IntEnum):
+    """Which of the runs that wait begins first. What people launch is USUAL."""
+
+    SMALL = 1
+    """Few records to process: readers wait for a correction, and it is soon done."""
+    USUAL = 0
+    VERDICT = -1
+    """Of what was processed."""
+    RECHECK = -2
+    """Of what was judged before, or derived from what readers have."""
+
+
 class Request(NamedTuple):
     """A run to ask for."""
 
@@ -87,6 +105,9 @@ class Request(NamedTuple):
     """What it starts from; earlier runs from the same place are its earlier attempts."""
     attempt: int
     run_key: str
+    urgency: Urgency = Urgency.USUAL
+    bulk: bool = False
+    """Whether it takes a while: such runs together may not take all places."""
 
 
 class Concern(IntEnum):
@@ -123,10 +144,20 @@ def plan_runs(situations: Iterable[Situation], now: int) -> list[Decision]:
 
 
 def plan_verdicts(
-    situations: Iterable[Situation], now: int, interval_seconds: int = VERIFY_INTERVAL_SECONDS
+    situations: Iterable[Situation],
+    now: int,
+    interval_seconds: int = VERIFY_INTERVAL_SECONDS,
+    recheck_seconds: int = RECHECK_SECONDS,
 ) -> list[Decision]:
-    """Decide for each unit whether a run must verify it."""
-    return [_plan_verdict(each, now, interval_seconds) for each in situations]
+    """Decide for each unit whether a run must verify it.
+
+    recheck_seconds: how old the verdict on an idle unit gets; 0 says that it stands for ever.
+    """
+    cases = list(situations)
+    due = [each for each in cases if _due_again(each, now, recheck_seconds)]
+    due.sort(key=lambda each: each.verdict.judged_at if each.verdict else "")
+    turns = {each.subject for each in due[:RECHECKS_AT_ONCE]}
+    return [_plan_verdict(each, now, interval_seconds, turns) for each in cases]
 
 
 def plan_landings(landings: Iterable[Landing], now: int) -> list[Decision]:
@@ -153,8 +184,11 @@ def _plan_run(situation: Situation, now: int) -> Decision:
         return Skip(unit, f"held by {shown(standing.holder)}", Concern.WAITING)
     end = offset if standing.extent is None else standing.extent.end
     place = place_of(standing)
-    request = _request(unit, place, f"{place}->{end}", situation.attempts)
-    return _tried(request, f"from source offset {offset}", situation.attempts, now)
+    bulk = standing.lag >= BULK_OFFSETS
+    urgency = Urgency.USUAL if bulk else Urgency.SMALL
+    request = asked(unit, place, f"{place}->{end}", situation.attempts)
+    request = request._replace(urgency=urgency, bulk=bulk)
+    return tried(request, f"from source offset {offset}", situation.attempts, now)
 
 
 def place_of(standing: UnitStanding) -> str:
@@ -183,8 +217,13 @@ def _broken(standing: UnitStanding) -> str | None:
 # --- verdicts
 
 
-def _plan_verdict(situation: Situation, now: int, interval_seconds: int) -> Decision:
-    """A verification judges what was processed: its boundary is where the worker stands."""
+def _plan_verdict(
+    situation: Situation, now: int, interval_seconds: int, turns: Collection[str]
+) -> Decision:
+    """A verification judges what was processed: its boundary is where the worker stands.
+
+    turns: the units that are to be judged again though nothing was processed since.
+    """
     standing, verdict = situation.standing, situation.verdict
     unit, next_offset = str(standing.unit), standing.progress.next_offset
     if situation.running is not None:
@@ -193,6 +232,8 @@ def _plan_verdict(situation: Situation, now: int, interval_seconds: int) -> Deci
     if why_not is not None:
         return Skip(unit, *why_not)
     if verdict is not None:
+        if unit in turns:
+            return _verify(situation, now, f"~{verdict.judged_at}", Urgency.RECHECK)
         if _stands(verdict, standing):
             return Skip(unit, f"{verdict.status} stands at source offset {next_offset}")
         left = _seconds(verdict.judged_at) + interval_seconds - now
@@ -201,9 +242,32 @@ def _plan_verdict(situation: Situation, now: int, interval_seconds: int) -> Deci
             return Skip(unit, reason, Concern.WAITING)
     if standing.follows and standing.lag and not _overdue(situation, now, interval_seconds):
         return Skip(unit, "not caught up with its source", Concern.WAITING)
-    place = f"{unit}@{next_offset}/{standing.output_end}"
-    request = _request(unit, place, f"{place} verified", situation.attempts)
-    return _tried(request, f"at source offset {next_offset}", situation.attempts, now)
+    return _verify(situation, now, "", Urgency.VERDICT)
+
+
+def _verify(situation: Situation, now: int, more: str, urgency: Urgency) -> Decision:
+    """Ask for a verification of a unit where it stands; `more` tells it from earlier ones there."""
+    standing = situation.standing
+    unit, next_offset = str(standing.unit), standing.progress.next_offset
+    place = f"{unit}@{next_offset}/{standing.output_end}{more}"
+    request = asked(unit, place, f"{place} verified", situation.attempts)
+    bulk = next_offset - standing.first_offset >= BULK_OFFSETS
+    request = request._replace(urgency=urgency, bulk=bulk)
+    return tried(request, f"at source offset {next_offset}", situation.attempts, now)
+
+
+def _due_again(situation: Situation, now: int, recheck_seconds: int) -> bool:
+    """Whether the verdict stands, and has stood for long.
+
+    Readers' rows may be changed behind our back when no record comes that would have them judged.
+    """
+    standing, verdict = situation.standing, situation.verdict
+    if not recheck_seconds or verdict is None or not standing.follows:
+        return False
+    if standing.progress.view_stop is not None or _not_to_judge(standing) is not None:
+        return False
+    old = now - _seconds(verdict.judged_at) >= recheck_seconds
+    return old and _stands(verdict, standing)
 
 
 def _not_to_judge(standing: UnitStanding) -> tuple[str, Concern] | None:
@@ -251,25 +315,28 @@ def _plan_landing(landing: Landing, now: int) -> Decision:
     if not landing.known:
         reason = "no namespace has a source of that name; nothing is taken from the folder"
         return Skip(subject, reason, Concern.STUCK)
+    if seen.refused:
+        return Skip(subject, seen.refused, Concern.STUCK)
     if landing.running is not None:
         return Skip(subject, f"{landing.running} is not finished", Concern.WAITING)
     if not seen.whole:
         return Skip(subject, seen.waits, Concern.WAITING) if seen.waits else Skip(subject, "empty")
     place = f"{subject}@{seen.fingerprint}"
-    request = _request(subject, place, place, landing.attempts)
+    request = asked(subject, place, place, landing.attempts)
     files = "1 file" if len(seen.whole) == 1 else f"{len(seen.whole)} files"
-    return _tried(request, f"to take {files}", landing.attempts, now)
+    return tried(request, f"to take {files}", landing.attempts, now)
 
 
-# --- what all three share
+# --- what all share
 
 
-def _request(subject: str, place: str, key: str, attempts: Attempts | None) -> Request:
+def asked(subject: str, place: str, key: str, attempts: Attempts | None) -> Request:
+    """The next attempt to work on something from where it stands."""
     number = 0 if attempts is None else attempts.made
     return Request(subject, place, number, f"{key}#{number}")
 
 
-def _tried(request: Request, what: str, attempts: Attempts | None, now: int) -> Decision:
+def tried(request: Request, what: str, attempts: Attempts | None, now: int) -> Decision:
     """Ask for the next attempt, unless the last one is too recent."""
     if attempts is None:
         return request
@@ -286,8 +353,8 @@ def _tried(request: Request, what: str, attempts: Attempts | None, now: int) -> 
 
 def requests(decisions: Iterable[Decision]) -> list[Request]:
     """The runs to ask for now. Those that asked in vain may not keep others from their turn."""
-    asked = [each for each in decisions if isinstance(each, Request)]
-    return sorted(asked, key=lambda each: each.attempt)[:REQUESTS_AT_ONCE]
+    found = [each for each in decisions if isinstance(each, Request)]
+    return sorted(found, key=lambda each: each.attempt)[:REQUESTS_AT_ONCE]
 
 
 def concerns(decisions: Iterable[Decision]) -> list[Skip]:

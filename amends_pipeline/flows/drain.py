@@ -39,7 +39,7 @@ class Ingested(NamedTuple):
             self.records + accepted + rejected,
             self.accepted + accepted,
             self.rejected + rejected,
-            self.decisions + len(decisions),
+            self.decisions + sum(decision.slices for decision in decisions),
             self.envelopes + sum(len(decision.envelopes) for decision in decisions),
         )
 

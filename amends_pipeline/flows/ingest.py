@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
+from amends_pipeline.flows.commits import Commits
+from amends_pipeline.inventory.batch import BATCH_RECORDS, decide_batch
 from amends_pipeline.inventory.config import NamespaceConfig
 from amends_pipeline.inventory.decision import Decision, Known, decide
 from amends_pipeline.inventory.keyfold import NeedsWholeKey
@@ -53,8 +56,10 @@ class Worker:
     commit_records: int = COMMIT_RECORDS
     on_commit: OnCommit = lambda _: None
     _known: Known = field(default_factory=Known)
+    """What is decided, which may be ahead of what is committed by one commit."""
     _next: int = 0
     _sequence: int = 0
+    _commits: Commits = field(init=False)
 
     def run(self, until: int) -> int:
         """Process every record before `until`. Returns the frontier, which is `until`.
@@ -64,8 +69,14 @@ class Worker:
         """
         self._observe(until)
         look = 0
-        while self._next < until:
-            look = self._batch(until, look)
+        try:
+            with Commits(partial(self.store.commit, self.token), self.on_commit) as self._commits:
+                while self._next < until:
+                    look = self._batch(until, look)
+        except BaseException:
+            # Decisions may be known that were never committed.
+            self._known = Known()
+            raise
         return self._next
 
     def _observe(self, until: int) -> None:
@@ -83,7 +94,10 @@ class Worker:
             )
 
     def _batch(self, until: int, look: int) -> int:
-        """Decide and commit one batch. Returns how many records the next one must read at least."""
+        """Decide one batch and have it committed.
+
+        Returns how many records the next one must read at least.
+        """
         unit = self.token.unit
         # Whole slices only, so that where a commit ends says nothing about where a slice does.
         whole_slices = max(self.commit_records, look) // self.slice_records
@@ -92,21 +106,39 @@ class Worker:
         aside = frozenset(entry.offset for entry in self.store.set_asides(unit))
         whole = read_slice(self.config, unit.partition, records, aside)
         self._load(whole)
-        slices = whole.cut(records.ends(self.slice_records))
+        ends = records.ends(self.slice_records)
+        last = records.until >= until
+        if len(whole.accepted) >= BATCH_RECORDS and self._together(whole, ends, last=last):
+            return 0
         decisions: list[Decision] = []
         try:
-            open_excess = self._decide(slices, decisions, last=records.until >= until)
+            open_excess = self._decide(whole.cut(ends), decisions, last=last)
         except NeedsWholeKey as needs:
             # Decisions before it may have moved the key: commit them first, then read it again.
             self._commit(decisions)
+            self._commits.wait()
             self._known.keys.update(self.store.keys(unit, {needs.key: EVERY_DAY}))
             return look
-        self._commit(decisions)
+        self._commit(decisions, last=last)
         if open_excess is None:
             return 0
-        if not open_excess.undecided or records.until >= until:
+        if not open_excess.undecided or last:
+            self._commits.wait()
             raise self._overflow(open_excess)
         return 2 * limit
+
+    def _together(self, whole: Slice, ends: Sequence[int], *, last: bool) -> bool:
+        """Decide all slices as one, if that can be done."""
+        try:
+            decision = decide_batch(self._known, whole, ends, self._sequence)
+        except NeedsWholeKey:
+            return False
+        if decision is None:
+            return False
+        self._known.install(decision)
+        self._sequence = decision.next_sequence
+        self._commit([decision], last=last)
+        return True
 
     def _decide(
         self, slices: Sequence[Slice], decisions: list[Decision], *, last: bool
@@ -136,6 +168,7 @@ class Worker:
     def _load(self, slice_: Slice) -> None:
         unit, known = self.token.unit, self._known
         if len(known.keys) > CACHED_KEYS or len(known.authorities) > CACHED_IDENTITIES:
+            self._commits.wait()
             known = self._known = Known()
         missing = identities(slice_) - known.authorities.keys()
         if missing:
@@ -145,6 +178,9 @@ class Worker:
             for key, day in earliest_days(slice_, known.authorities).items()
             if key not in known.keys or known.keys[key].loaded_from > day
         }
+        if not known.keys.keys().isdisjoint(wanted):
+            # What is about to be committed of these keys must be read with the rest.
+            self._commits.wait()
         if wanted:
             known.keys.update(self.store.keys(unit, wanted))
         # A blocked key may unblock, and then its every day counts.
@@ -156,16 +192,12 @@ class Worker:
         if blocked:
             known.keys.update(self.store.keys(unit, blocked))
 
-    def _commit(self, decisions: Sequence[Decision]) -> None:
+    def _commit(self, decisions: Sequence[Decision], *, last: bool = True) -> None:
+        """Have decisions committed: now, or while the next ones are made."""
         if not decisions:
             return
-        try:
-            self.store.commit(self.token, decisions)
-        except AmendsError:
-            self._known = Known()
-            raise
+        self._commits.add(decisions, wait=last)
         self._next = decisions[-1].until
-        self.on_commit(decisions)
 
     def _overflow(self, excess: Excess) -> AmendsError:
         stock_key = self.config.keys[excess.record.key].stock_key

@@ -9,7 +9,8 @@ name that ends in .part or .tmp, or begins with a dot, and renames the file when
 
 A file's records and the note that it has landed are one commit, and the note holds the SHA-256 of
 its bytes: whatever happens between commit and move, and whoever else takes the file meanwhile,
-nothing is appended twice. Links are not followed.
+nothing is appended twice. Links are not followed. An empty file may be one that is about to be
+written: it is taken when it has been empty for a minute.
 """
 
 from __future__ import annotations
@@ -42,10 +43,13 @@ ERROR_SUFFIX = ".error.txt"
 SUFFIXES = (".jsonl", ".csv")
 UNFINISHED = (".part", ".tmp")
 SETTLED_NANOSECONDS = 2_000_000_000
+EMPTY_NANOSECONDS = 60_000_000_000
+"""For so long an empty file may be one that somebody has just begun to write."""
 FILES_AT_ONCE = 1_000
 """Files of a folder that one look sees, in the order of their names."""
 NAMED = 3
 """Files that a sentence about a folder names."""
+A_LINK = "its folder is a link, and links are not followed"
 LONGEST_NAME_BYTES = 255
 DIGEST_LENGTH = 12
 """Digits of a digest that stand in a name."""
@@ -81,6 +85,8 @@ class Seen:
     """By name."""
     waiting: Sequence[tuple[str, str]] = ()
     """(name, why it is not taken) of what is not."""
+    refused: str = ""
+    """Why nothing is taken from the folder, whatever lies there."""
 
     @property
     def fingerprint(self) -> str:
@@ -125,10 +131,15 @@ def look(root: Path, now_nanoseconds: int) -> list[Seen]:
     """
     with _listing(root):
         try:
-            folders = [entry.name for entry in os.scandir(root) if _is_folder(entry)]
+            entries = [entry for entry in os.scandir(root) if _is_folder(entry)]
         except FileNotFoundError:
             return []
-    return [look_into(root / name, now_nanoseconds) for name in sorted(folders)]
+    return [
+        Seen(entry.name, refused=A_LINK)
+        if entry.is_symlink()
+        else look_into(root / entry.name, now_nanoseconds)
+        for entry in sorted(entries, key=lambda entry: entry.name)
+    ]
 
 
 def look_into(folder: Path, now_nanoseconds: int) -> Seen:
@@ -156,7 +167,7 @@ def look_into(folder: Path, now_nanoseconds: int) -> Seen:
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:
-    return not entry.name.startswith(".") and entry.is_dir(follow_symlinks=False)
+    return not entry.name.startswith(".") and entry.is_dir()
 
 
 def _not_taken(entry: os.DirEntry[str], now_nanoseconds: int) -> str | None:
@@ -174,10 +185,11 @@ def _not_taken(entry: os.DirEntry[str], now_nanoseconds: int) -> str | None:
 
 def _not_settled(entry: os.DirEntry[str], now_nanoseconds: int) -> str | None:
     status = entry.stat(follow_symlinks=False)
-    if status.st_size == 0:
-        return "is empty"
     # The system notes every write here, and whoever sets the time of the last write back.
-    if now_nanoseconds - status.st_ctime_ns < SETTLED_NANOSECONDS:
+    unchanged = now_nanoseconds - status.st_ctime_ns
+    if status.st_size == 0 and unchanged < EMPTY_NANOSECONDS:
+        return "is empty, and taken after a minute"
+    if unchanged < SETTLED_NANOSECONDS:
         return "changed just now"
     return None if os.access(entry.path, os.R_OK) else "cannot be read"
 
@@ -316,7 +328,9 @@ def _append(place: _Place, file: File, stream: BinaryIO, digest: str) -> Outcome
     except AlreadyLanded:
         fate = Fate.APPENDED_BEFORE
     target = _fitting(f"{digest[:DIGEST_LENGTH]}-", file.name)
-    return Outcome(file.name, fate, digest, records, _move(place.folder, file, DONE, target))
+    left = _move(place.folder, file, DONE, target)
+    note = left or ("" if file.identity.size else "it was empty")
+    return Outcome(file.name, fate, digest, records, note)
 
 
 def _set_aside(place: _Place, file: File, digest: str, error: InputError) -> Outcome:

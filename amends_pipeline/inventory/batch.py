@@ -65,6 +65,7 @@ def decide_batch(
         whole.rejections,
         _joined(parts, slow.reasons, whole.accepted),
         len(whole.accepted),
+        slices=len(ends),
     )
 
 

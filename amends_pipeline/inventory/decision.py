@@ -52,6 +52,8 @@ class Decision:
     envelopes: EnvelopeBatch
     accepted: int
     excess: Excess | None = None
+    slices: int = 1
+    """How many slices were decided together here, as `batch.py` does."""
 
     @property
     def next_sequence(self) -> int:

@@ -125,7 +125,7 @@ def test_together_they_say_what_they_say_one_by_one(pairs, drawn, loading):
     assert decision.rejections == slice_.rejections
     assert (decision.start, decision.until) == (before, until)
     assert (decision.base_sequence, decision.next_sequence) == (7, decisions[-1].next_sequence)
-    assert decision.accepted == len(slice_.accepted)
+    assert (decision.accepted, decision.slices) == (len(slice_.accepted), len(ends))
     known.install(decision)
     assert known.authorities == expected.authorities
     assert known.keys == expected.keys

@@ -1,0 +1,82 @@
+"""One commit on its way while the next decisions are made; never two, never out of order."""
+
+from __future__ import annotations
+
+from threading import Event
+
+import pytest
+
+from amends_pipeline.flows.commits import Commits
+from amends_pipeline.kernel.errors import Fenced
+
+PATIENCE_SECONDS = 30
+
+
+class Store:
+    """Saves what it is told to, as slowly as a test wants it."""
+
+    def __init__(self) -> None:
+        self.begun: list[str] = []
+        self.saved: list[str] = []
+        self.told: list[str] = []
+        self.free = Event()
+        self.free.set()
+        self.refusing: str | None = None
+
+    def save(self, decisions) -> None:
+        assert self.begun == self.saved, "two commits on their way"
+        self.begun.append(decisions)
+        assert self.free.wait(PATIENCE_SECONDS)
+        if decisions == self.refusing:
+            raise Fenced("unit", expected="epoch 1", found="2")
+        self.saved.append(decisions)
+
+    def commits(self) -> Commits:
+        return Commits(self.save, self.told.append)
+
+
+def test_all_are_saved_in_order_and_told_of_when_the_block_ends():
+    store = Store()
+    with store.commits() as commits:
+        for each in "abc":
+            commits.add(each, wait=False)
+        commits.add("d", wait=True)
+        assert store.saved == store.told == list("abcd")
+        commits.add("e", wait=False)
+    assert store.saved == store.told == list("abcde")
+
+
+def test_the_caller_goes_on_while_one_is_on_its_way():
+    store = Store()
+    store.free.clear()
+    with store.commits() as commits:
+        commits.add("a", wait=False)
+        assert (store.saved, store.told) == ([], [])
+        store.free.set()
+        commits.wait()
+        assert (store.saved, store.told) == (["a"], ["a"])
+
+
+@pytest.mark.parametrize("how", ["add", "wait", "end"])
+def test_a_refusal_reaches_the_caller_and_nothing_is_saved_behind_it(how):
+    store = Store()
+    store.refusing = "b"
+    with pytest.raises(Fenced), store.commits() as commits:
+        commits.add("a", wait=False)
+        commits.add("b", wait=False)
+        if how == "add":
+            commits.add("c", wait=False)
+        elif how == "wait":
+            commits.wait()
+    assert store.saved == store.told == ["a"]
+
+
+@pytest.mark.parametrize(("refusing", "told"), [(None, ["a"]), ("a", [])])
+def test_an_error_of_the_caller_stands_and_what_was_on_its_way_is_ended_first(refusing, told):
+    store = Store()
+    store.refusing = refusing
+    with pytest.raises(KeyboardInterrupt), store.commits() as commits:
+        commits.add("a", wait=False)
+        raise KeyboardInterrupt
+    assert store.begun == ["a"]
+    assert store.told == told
