@@ -57,26 +57,35 @@ def test_the_caller_goes_on_while_one_is_on_its_way():
         assert (store.saved, store.told) == (["a"], ["a"])
 
 
-@pytest.mark.parametrize("how", ["add", "wait", "end"])
-def test_a_refusal_reaches_the_caller_and_nothing_is_saved_behind_it(how):
-    store = Store()
-    store.refusing = "b"
-    with pytest.raises(Fenced), store.commits() as commits:
+def add_two(store, then) -> None:
+    with store.commits() as commits:
         commits.add("a", wait=False)
         commits.add("b", wait=False)
-        if how == "add":
-            commits.add("c", wait=False)
-        elif how == "wait":
-            commits.wait()
+        then(commits)
+
+
+@pytest.mark.parametrize(
+    "then",
+    [lambda commits: commits.add("c", wait=False), Commits.wait, lambda _: None],
+    ids=["add", "wait", "end"],
+)
+def test_a_refusal_reaches_the_caller_and_nothing_is_saved_behind_it(then):
+    store = Store()
+    store.refusing = "b"
+    with pytest.raises(Fenced):
+        add_two(store, then)
     assert store.saved == store.told == ["a"]
 
 
-@pytest.mark.parametrize(("refusing", "told"), [(None, ["a"]), ("a", [])])
+def interrupt(_) -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(("refusing", "told"), [(None, ["a", "b"]), ("b", ["a"])])
 def test_an_error_of_the_caller_stands_and_what_was_on_its_way_is_ended_first(refusing, told):
     store = Store()
     store.refusing = refusing
-    with pytest.raises(KeyboardInterrupt), store.commits() as commits:
-        commits.add("a", wait=False)
-        raise KeyboardInterrupt
-    assert store.begun == ["a"]
+    with pytest.raises(KeyboardInterrupt):
+        add_two(store, interrupt)
+    assert store.begun == ["a", "b"]
     assert store.told == told
