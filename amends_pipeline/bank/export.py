@@ -10,10 +10,10 @@ Which code a fault has, wherever it stands:
   INVALID_SCHEMA. So is what `read_value` found to be JSON that has no one meaning.
 - text outside its grammar: INVALID_IDENTIFIER, INVALID_TIMESTAMP (periods too), INVALID_AMOUNT
   (balances too), INVALID_SEQUENCE.
-- an account whose type, normal side or currency breaks its rules, or that stands twice:
-  INVALID_ACCOUNTS.
-- a registry entry that contradicts itself or another one: INVALID_CONTEXT; one with more groups
-  than the reference takes: INVALID_GROUP.
+- an account whose identifiers, type, normal side or currency break its rules, or that stands
+  twice: INVALID_ACCOUNTS.
+- a registry entry that contradicts itself or another one, or has more groups than the reference
+  takes: INVALID_CONTEXT.
 - a group against its own rules, shape and grammar being right: INVALID_GROUP. Whether a journal
   balances and what a link says is not its shape; `admission` judges it.
 """
@@ -156,9 +156,9 @@ def _accounts(value: object) -> dict[str, Account]:
 
 def _account(value: object) -> Account:
     given = members.of(value, Account)
-    account_id = members.identifier(given, "account_id")
-    ledger_id = members.identifier(given, "ledger_id")
-    entity_id = members.identifier(given, "entity_id")
+    account_id = members.identifier_of_account(given, "account_id")
+    ledger_id = members.identifier_of_account(given, "ledger_id")
+    entity_id = members.identifier_of_account(given, "entity_id")
     currency = members.text(given, "currency")
     kind = members.text(given, "account_type")
     side = members.text(given, "normal_side")
@@ -233,7 +233,7 @@ def _registry_entry(value: object) -> RegistryEntry:
     prefix = members.within("prefix_groups", members.array, given["prefix_groups"])
     if len(prefix) > MAX_GROUPS:
         expected = f"at most {MAX_GROUPS} groups"
-        raise Fault(Code.INVALID_GROUP, expected, str(len(prefix)), "prefix_groups")
+        raise Fault(Code.INVALID_CONTEXT, expected, str(len(prefix)), "prefix_groups")
     return RegistryEntry(checkpoint, tuple(prefix))
 
 

@@ -145,11 +145,9 @@ def _or_null(
     return lambda given, name: None if given[name] is None else read(given, name)
 
 
-identifier = _reader(
-    grammar.is_identifier,
-    Code.INVALID_IDENTIFIER,
-    "1 to 64 of letters, digits, _ . : - with a letter or digit at both ends",
-)
+_IDENTIFIER = "1 to 64 of letters, digits, _ . : - with a letter or digit at both ends"
+identifier = _reader(grammar.is_identifier, Code.INVALID_IDENTIFIER, _IDENTIFIER)
+identifier_of_account = _reader(grammar.is_identifier, Code.INVALID_ACCOUNTS, _IDENTIFIER)
 timestamp = _reader(
     grammar.is_timestamp, Code.INVALID_TIMESTAMP, "a time as YYYY-MM-DDThh:mm:ss.mmmZ"
 )

@@ -207,7 +207,7 @@ def test_4096_groups_are_taken_and_one_more_is_not():
     assert together["code"] == "INVALID_GROUP"
     entry["prefix_groups"].append(more[4096])
     unused = fold_balance(situation.query, groups, situation.accounts, registry)
-    assert unused["code"] == "INVALID_GROUP"
+    assert unused["code"] == "INVALID_CONTEXT"
 
 
 def many(count):
