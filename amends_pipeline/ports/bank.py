@@ -40,6 +40,10 @@ class LockedStream(Protocol):
         """Committed groups without a receipt, in order, and the clock after they were read."""
         ...
 
+    def heads(self) -> Sequence[KnownHead]:
+        """All heads that are kept, by sequence and observation."""
+        ...
+
     def append(self, group: Group) -> None:
         """Add the group that comes next. It is committed with the end of the block."""
         ...

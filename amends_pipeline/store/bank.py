@@ -36,14 +36,6 @@ SELECT {STANDING} FROM amends_bank.stream s ORDER BY s.name
 SELECT_STREAM: Final = f"""
 SELECT {STANDING} FROM amends_bank.stream s WHERE s.name = %s
 """  # noqa: S608 - columns of a constant
-SELECT_HEADS: Final = """
-SELECT head_sequence, observed_at, receipt_ref, digest FROM amends_bank.head
-WHERE stream_id = %s ORDER BY head_sequence, observed_at
-"""
-SELECT_LAST_HEAD: Final = """
-SELECT head_sequence, observed_at, receipt_ref, digest FROM amends_bank.head
-WHERE stream_id = %s ORDER BY head_sequence DESC, observed_at DESC LIMIT 1
-"""
 SELECT_GROUPS: Final = (
     bank_rows.JOURNALS
     + """AND j.sequence BETWEEN %s AND %s AND j.group_sequence <= %s AND r.digest IS NOT NULL
@@ -190,13 +182,13 @@ class PostgresBankSnapshot:
 
     def heads(self) -> Sequence[KnownHead]:
         """All of them by sequence and observation."""
-        rows = self._connection.execute(SELECT_HEADS, (self._names.stream_id,), binary=True)
+        rows = self._connection.execute(bank_rows.ALL_HEADS, (self._names.stream_id,), binary=True)
         return [KnownHead(*row) for row in rows]
 
     def last_head(self) -> KnownHead | None:
         """The last of them."""
         parameters = (self._names.stream_id,)
-        row = self._connection.execute(SELECT_LAST_HEAD, parameters, binary=True).fetchone()
+        row = self._connection.execute(bank_rows.LAST_HEAD, parameters, binary=True).fetchone()
         return None if row is None else KnownHead(*row)
 
     def groups(self, through: int, first: int = 1) -> Iterator[tuple[Group, bytes]]:

@@ -121,6 +121,10 @@ class PostgresLockedStream:
         ((_, clock),) = clocks
         return self._groups(groups), clock
 
+    def heads(self) -> Sequence[KnownHead]:
+        """All heads that are kept."""
+        return [KnownHead(*row) for row in self._execute(bank_rows.ALL_HEADS, self._id)]
+
     # What is written goes to the server with the commit, in one exchange.
 
     def append(self, group: Group) -> None:

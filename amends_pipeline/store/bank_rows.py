@@ -34,6 +34,12 @@ WHERE stream_id = %s
 ALL_ACCOUNTS: Final = ACCOUNTS + "ORDER BY account_id"
 SOME_ACCOUNTS: Final = ACCOUNTS + "AND account_id = ANY(%s)"
 
+HEADS: Final = """
+SELECT head_sequence, observed_at, receipt_ref, digest FROM amends_bank.head WHERE stream_id = %s
+"""
+ALL_HEADS: Final = HEADS + "ORDER BY head_sequence, observed_at"
+LAST_HEAD: Final = HEADS + "ORDER BY head_sequence DESC, observed_at DESC LIMIT 1"
+
 JOURNALS: Final = """
 SELECT g.group_id, r.available_at, r.digest, c.correction_id, o.journal_id, c.reason,
     g.last_sequence, j.sequence, j.journal_id, j.business_operation_id, j.currency,

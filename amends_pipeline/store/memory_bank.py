@@ -161,6 +161,10 @@ class MemoryLockedStream:
         """Committed groups without a receipt, and the clock."""
         return self._table.groups[len(self._table.receipts) :], self._clock()
 
+    def heads(self) -> Sequence[KnownHead]:
+        """All heads that are kept."""
+        return sorted(self._table.heads)
+
     def append(self, group: Group) -> None:
         """Add the group that comes next."""
         self._appended.append(group)

@@ -1,4 +1,4 @@
-"""`ledger`: every ledger that the package has, one after the other."""
+"""`ledger`, `bank`: every store that the package has of each, one after the other."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 from psycopg import sql
 
 from amends_pipeline.assembly import open_ledger
+from amends_pipeline_tests.contracts.bank_bench import NOON, MemoryBankBench, TableBankBench
 from amends_pipeline_tests.contracts.bench import provisioned
 from amends_pipeline_tests.contracts.ledgers import MemoryLedger, TableLedger
 
@@ -46,3 +47,20 @@ def ledger(request):
 def bench(ledger):
     """A namespace over one partition with keys a, b and c."""
     return provisioned(ledger)
+
+
+@pytest.fixture(params=["memory", "postgres"])
+def bank(request):
+    """A live journal with one stream open, at noon."""
+    if request.param == "memory":
+        bench = MemoryBankBench()
+        bench.open()
+        yield bench
+        return
+    bench = TableBankBench(request.getfixturevalue("tables_url"))
+    try:
+        bench.set_clock(NOON)
+        bench.open()
+        yield bench
+    finally:
+        bench.clean()
