@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from statistics import median
 
 from amends_pipeline_tests.bench.measure import Measurement, Peer, Row, at_most, rows
-from amends_pipeline_tests.bench.rows_late import Corrections, warm
-from amends_pipeline_tests.bench.rows_load import load_and_query
+from amends_pipeline_tests.bench.rivals import Corrections, load_and_query
+from amends_pipeline_tests.bench.rows_late import warm
 from amends_pipeline_tests.bench.stage import Stage
 
 REBUILT = 100_000

@@ -16,7 +16,8 @@ from amends_pipeline_tests.bench.measure import (
     rows,
     slope,
 )
-from amends_pipeline_tests.bench.rows_late import SINGLE, Corrections, Late, warm
+from amends_pipeline_tests.bench.rivals import SINGLE, Corrections
+from amends_pipeline_tests.bench.rows_late import Late, warm
 from amends_pipeline_tests.bench.stage import Stage
 from amends_pipeline_tests.bench.workload import ORIGIN
 

@@ -7,7 +7,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from statistics import median
 from types import SimpleNamespace
-from typing import Self
 
 from amends_pipeline_tests.bench.measure import (
     Measurement,
@@ -19,13 +18,10 @@ from amends_pipeline_tests.bench.measure import (
     rows,
 )
 from amends_pipeline_tests.bench.player import Player
+from amends_pipeline_tests.bench.rivals import SINGLE, TOGETHER, Corrections, Duckdb, Pathway
 from amends_pipeline_tests.bench.stage import Stage
-from amends_pipeline_tests.bench.workload import DAY_SECONDS, OPENING, THRESHOLD, record
+from amends_pipeline_tests.bench.workload import DAY_SECONDS, record
 
-SINGLE = 300
-"""Corrections of a run, one by one."""
-TOGETHER = 1_000
-"""Corrections of a batch."""
 BLOCKED = 30
 """Keys that are blocked and unblocked in a run."""
 
@@ -47,24 +43,6 @@ class Late:
         self.restated += answer.restated
 
 
-class Corrections:
-    """The late corrections of a workload, each handed out once."""
-
-    def __init__(self, stage: Stage, name: str) -> None:
-        self._stage = stage
-        self._name = name
-        self.taken: list[str] = []
-
-    def take(self, count: int) -> list[str]:
-        """The next ones."""
-        if self._stage.options.scale < 1:
-            count = max(20, count // 10)
-        lines = self._stage.workload(self._name).corrections(len(self.taken), count)
-        found = [line.decode() for line in lines]
-        self.taken += found
-        return found
-
-
 def warm(stage: Stage, player: Player, name: str) -> None:
     """Make a worker warm: it has every key in memory, and none of the transactions to come."""
     player.ask("hold", namespace=name)
@@ -77,8 +55,9 @@ def late_corrections(stage: Stage) -> Iterator[Measurement]:
     late, floors, batches = Late(), [], []
     corrections = Corrections(stage, "1m")
     with ExitStack() as stack:
+        duckdb = stack.enter_context(Duckdb(stage)) if stage.wants("1") else None
+        pathway = stack.enter_context(Pathway(stage))
         database = stack.enter_context(stage.copy("applied", "1m"))
-        duckdb = stack.enter_context(Duckdb(stage))
         player = stack.enter_context(stage.ours(database))
         warm(stage, player, "1m")
         player.ask("correct", lines=corrections.take(20))
@@ -89,58 +68,26 @@ def late_corrections(stage: Stage) -> Iterator[Measurement]:
                 lines = corrections.take(TOGETHER)
                 done = player.ask("correct_together", lines=lines, slice_records=len(lines))
                 batches.append(len(lines) / done.seconds)
-            if stage.wants("1"):
-                duckdb.correct(run)
+            if duckdb is not None:
+                duckdb.correct()
+            pathway.correct()
             stage.say(f"late, run {run + 1}: {late.durable[-1]:.2f} ms, floor {floors[-1]:.2f} ms")
         peak = player.ask("release").peak_mb
         stage.carried_on(player, "1m")
+        pathway.check()
+        if duckdb is not None:
+            duckdb.check()
     note = f"{median(late.restated):.0f} rows restated; peak {peak:.0f} MB"
     row = Row("1", "late correction after 1M, durable, p50", "ms", late.durable, note)
     yield row.beside(Peer("commit floor", median(floors)), at_most(6.5, 2.5))
-    if duckdb.samples:
-        yield row.beside(Peer("DuckDB full", median(duckdb.samples)), at_least(600, 1_600))
+    if duckdb is not None:
+        yield row.beside(duckdb.full, at_least(600, 1_600))
+    yield row.beside(pathway.single, at_least(6, 16))
     yield Row("1", "the same, p99", "ms", late.tails).told(at_most(6, 1.5))
     yield Row("1", "the same with finding out what is new, p50", "ms", late.run).told()
     if batches:
-        yield Row("4", "1,000 corrections in one batch", "corrections/s", batches).told()
-
-
-class Duckdb:
-    """DuckDB with the history in a durable file, correcting by computing all of it again."""
-
-    def __init__(self, stage: Stage) -> None:
-        self._stage = stage
-        self._stack = ExitStack()
-        self._peer: Player | None = None
-        self._corrections = Corrections(stage, "1m")
-        self.samples: list[float] = []
-        """Milliseconds."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
-
-    def correct(self, run: int) -> None:
-        """One correction; the first and the last result are checked."""
-        stage = self._stage
-        if self._peer is None:
-            self._peer = self._stack.enter_context(stage.peer("duckdb_peer", own_python=True))
-            opened = self._peer.ask(
-                "open",
-                folder=str(stage.scratch("duckdb")),
-                path=str(stage.workload("1m").records_file),
-                opening=OPENING,
-                threshold=THRESHOLD,
-            )
-            stage.check_sums(opened, "1m")
-        (line, *_) = self._corrections.take(1)
-        self._corrections.taken[len(self.samples) + 1 :] = []
-        done = self._peer.ask("correct", lines=[line])
-        self.samples.append(done.seconds[0] * 1000)
-        if run == stage.runs - 1:
-            stage.check_sums(done, "1m", self._corrections.taken)
+        row = Row("4", "1,000 corrections in one batch", "corrections/s", batches)
+        yield row.beside(pathway.together, at_least(10, 33))
 
 
 @rows("18", title="a key of 365 days, blocked and unblocked")

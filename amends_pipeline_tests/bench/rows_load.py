@@ -1,4 +1,4 @@
-"""Rows of loading 1M records: worker, relay, view, oracle; one by one; and all of it again."""
+"""Rows of loading 1M records: worker, relay, view and oracle; and delivering all of it again."""
 
 from __future__ import annotations
 
@@ -13,11 +13,8 @@ from amends_pipeline_tests.bench.measure import (
     at_most,
     rows,
 )
+from amends_pipeline_tests.bench.rivals import load_and_query
 from amends_pipeline_tests.bench.stage import SLICE, Stage
-from amends_pipeline_tests.bench.workload import OPENING, THRESHOLD
-
-LONG = 3
-"""Runs of what takes long."""
 
 
 class Loads:
@@ -85,15 +82,6 @@ def _carry_on(stage: Stage, database: str, loads: Loads) -> None:
     )
 
 
-def load_and_query(stage: Stage, name: str) -> float:
-    """Seconds that DuckDB needs from the file to all facts, in a fresh process."""
-    path = str(stage.workload(name).records_file)
-    with stage.peer("duckdb_peer", own_python=True) as peer:
-        done = peer.ask("load_and_query", path=path, opening=OPENING, threshold=THRESHOLD)
-    stage.check_sums(done, name)
-    return done.seconds
-
-
 def _worker_rows(loads: Loads) -> Iterator[Measurement]:
     note = f"{loads.amplification:.2f} envelopes a record"
     yield Row("6", "1M records in slices of 10,000", "records/s", loads.worker, note).told(
@@ -111,24 +99,6 @@ def _reader_rows(loads: Loads) -> Iterator[Measurement]:
     row = Row("15", "oracle and comparison over 1M", "s", loads.oracle, note)
     duckdb = Peer("DuckDB load+query", median(loads.duckdb))
     yield row.beside(duckdb, at_most(4, 1.3), plus=1)
-
-
-@rows("5", title="1M records one by one")
-def one_by_one(stage: Stage) -> Iterator[Measurement]:
-    rates, envelopes, note = [], [], ""
-    for run in range(min(stage.runs, LONG)):
-        with stage.copy("source", "1m") as database, stage.ours(database) as player:
-            done = player.ask("ingest", namespace="1m", slice_records=1)
-            rates.append(done.records / done.seconds)
-            envelopes.append(done.envelopes / done.seconds)
-            stage.say(f"row 5, run {run + 1}: {rates[-1]:,.0f} records/s")
-            stage.check_state(player, "1m")
-            if run == 0:
-                stage.check_outbox(player, "1m")
-            note = f"{done.envelopes / done.records:.2f} envelopes a record"
-    note = f"{note}, {median(envelopes):,.0f}/s"
-    row = Row("5", "1M records, slice_records=1", "records/s", rates, note)
-    yield row.told(at_least(30_000, 80_000))
 
 
 @rows("17", title="redelivery of all 1M records")
