@@ -139,11 +139,7 @@ def _first_page(state: KeyState) -> int:
 def _save_pages(
     connection: Connection, unit_id: int, changes: Mapping[int, Sequence[KeyChange]]
 ) -> None:
-    written = [
-        (key, page, body)
-        for key, history in changes.items()
-        for page, body in pages.writes(history)
-    ]
+    written = pages.writes(changes)
     if written:
         keys = arrays.int4s([key for key, _, _ in written])
         numbers = arrays.int4s([page for _, page, _ in written])

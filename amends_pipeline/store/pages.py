@@ -15,11 +15,15 @@ of a blocked key need not fit 64 bits. All is little-endian, two's complement.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache, lru_cache
 from itertools import chain
+from operator import itemgetter
 from struct import Struct
-from typing import Final
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from amends_pipeline.inventory.decision import KeyChange
 from amends_pipeline.inventory.refold import KeyState, Rows
@@ -28,6 +32,8 @@ from amends_pipeline.kernel.errors import DatabaseUnavailable
 PAGE_DAYS: Final = 64
 """See docs/decisions/0003-row-layouts.md. Another number takes a migration of what is stored."""
 
+_MANY: Final = 12
+"""From that many pages on, packing them column by column is quicker."""
 _FORMAT: Final = 1
 _CONSTANT: Final = 0x80
 _WIDEST: Final = 0x7F
@@ -115,8 +121,7 @@ def _number(body: bytes, at: int) -> tuple[int, int]:
 def _packed_column(column: Sequence[int]) -> bytes:
     count, first = len(column), column[0]
     if column.count(first) == count:
-        packed = _packed_number(first)
-        return bytes((packed[0] | _CONSTANT,)) + packed[1:]
+        return _constant(first)
     width = _width(min(column), max(column))
     if width in _CODES:
         return _MARKS[width] + _struct(count, width).pack(*column)
@@ -153,16 +158,45 @@ def load(pages: Iterable[tuple[int, bytes]], opening: int) -> tuple[int, Rows]:
 # --- pages from states
 
 
-def writes(changes: Sequence[KeyChange]) -> list[tuple[int, bytes]]:
-    """(page, body) of the pages that consecutive changes of one key touch.
+class _Part(NamedTuple):
+    """Rows of one state that make a page."""
+
+    key: int
+    page: int
+    state: KeyState
+    start: int
+    stop: int
+
+    @property
+    def before(self) -> int:
+        return self.state.rows.closes[self.start - 1] if self.start else self.state.before
+
+    def body(self) -> bytes:
+        return encode(self.page, self.before, self.state.rows.between(self.start, self.stop))
+
+
+def writes(changes: Mapping[int, Sequence[KeyChange]]) -> list[tuple[int, int, bytes]]:
+    """(key, page, body) of the pages that consecutive changes of each key touch.
 
     Each is packed once, as the last change of it leaves it. No row ever leaves the store, so no
     page does either.
     """
+    parts = [part for key, history in changes.items() for part in _parts(key, history)]
+    bodies = [part.body() for part in parts] if len(parts) < _MANY else _bodies(parts)
+    return [(part.key, part.page, body) for part, body in zip(parts, bodies, strict=True)]
+
+
+def _parts(key: int, changes: Sequence[KeyChange]) -> Iterator[_Part]:
     latest: dict[int, KeyState] = {}
     for state, changed in changes:
         latest |= dict.fromkeys(_pages(state.rows.days, *changed), state)
-    return [(page, _body(owner, page)) for page, owner in sorted(latest.items())]
+    for page, state in sorted(latest.items(), key=_page):
+        days = state.rows.days
+        start = bisect_left(days, first_day(page))
+        yield _Part(key, page, state, start, bisect_left(days, first_day(page + 1), start))
+
+
+_page = itemgetter(0)
 
 
 def _pages(days: Sequence[int], start: int, stop: int) -> Iterator[int]:
@@ -172,9 +206,57 @@ def _pages(days: Sequence[int], start: int, stop: int) -> Iterator[int]:
         start = bisect_left(days, first_day(page + 1), start)
 
 
-def _body(state: KeyState, page: int) -> bytes:
-    days = state.rows.days
-    start = bisect_left(days, first_day(page))
-    stop = bisect_left(days, first_day(page + 1), start)
-    before = state.rows.closes[start - 1] if start else state.before
-    return encode(page, before, state.rows.between(start, stop))
+# --- many pages, column by column: the same bytes
+
+
+def _bodies(parts: Sequence[_Part]) -> list[bytes]:
+    stops = np.cumsum([part.stop - part.start for part in parts])
+    starts = np.append(0, stops[:-1])
+    bases = np.repeat([first_day(part.page) for part in parts], stops - starts)
+    pieces: list[Iterable[bytes]] = [
+        [bytes((_FORMAT, part.stop - part.start)) + _packed_number(part.before) for part in parts]
+    ]
+    for at in range(len(Rows._fields)):
+        column: list[int] = []
+        for part in parts:
+            values: Sequence[int] = part.state.rows[at]
+            column += values[part.start : part.stop]
+        try:
+            numbers = np.fromiter(column, np.int64, len(column))
+        except OverflowError:
+            extents = zip(starts.tolist(), stops.tolist(), strict=True)
+            pieces.append([_packed_column(column[start:stop]) for start, stop in extents])
+            continue
+        if at == 0:
+            numbers -= bases
+        pieces.append(_packed_columns(numbers, starts, stops))
+    return [b"".join(body) for body in zip(*pieces, strict=True)]
+
+
+def _packed_columns(
+    numbers: NDArray[np.int64], starts: NDArray[np.int64], stops: NDArray[np.int64]
+) -> Iterator[bytes]:
+    """What `_packed_column` makes of each part of a column."""
+    low = np.minimum.reduceat(numbers, starts)
+    high = np.maximum.reduceat(numbers, starts)
+    widths = np.full(len(starts), 8)
+    for width in (4, 2, 1):
+        limit = 1 << (8 * width - 1)
+        widths[(low >= -limit) & (high < limit)] = width
+    varied = low != high
+    packed = {
+        width: numbers.astype(f"<i{width}").tobytes()
+        for width in np.unique(widths[varied]).tolist()
+    }
+    columns = (low, varied, widths, starts, stops)
+    for value, varies, width, start, stop in zip(*map(np.ndarray.tolist, columns), strict=True):
+        if varies:
+            yield _MARKS[width] + packed[width][start * width : stop * width]
+        else:
+            yield _constant(value)
+
+
+@lru_cache(maxsize=4096)
+def _constant(value: int) -> bytes:
+    packed = _packed_number(value)
+    return bytes((packed[0] | _CONSTANT,)) + packed[1:]

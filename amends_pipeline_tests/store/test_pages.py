@@ -111,9 +111,13 @@ FAR = state(*(plain(day, close=day) for day in (0, 5, 63, 64, 200, 201)))
 """Days on pages 0, 1 and 3."""
 
 
+def written_pages(*changes: KeyChange) -> list[tuple[int, bytes]]:
+    return [(page, body) for _, page, body in pages.writes({0: changes})]
+
+
 def written(*changes: KeyChange) -> dict[int, tuple[int, list[int]]]:
     """For each written page: the balance it is entered with, and its days."""
-    stored = {page: pages.decode(page, body) for page, body in pages.writes(changes)}
+    stored = {page: pages.decode(page, body) for page, body in written_pages(*changes)}
     return {page: (before, rows.days) for page, (before, rows) in stored.items()}
 
 
@@ -162,7 +166,7 @@ def test_of_several_changes_each_page_is_written_as_the_last_one_of_it_leaves_it
 
 
 def test_pages_put_together_are_the_rows():
-    bodies = pages.writes([KeyChange(FAR, Span(0, 6))])
+    bodies = written_pages(KeyChange(FAR, Span(0, 6)))
     assert pages.load(bodies, 100) == (100, FAR.rows)
     assert pages.load(bodies[1:], 100) == (63, Rows(*(column[3:] for column in FAR.rows)))
     assert pages.load([], 7) == (7, Rows.none())
@@ -172,7 +176,7 @@ def test_pages_put_together_are_the_rows():
 def test_writing_and_loading_any_days_gives_them_back(days, data):
     ordered = sorted(days)
     whole = state(*(plain(day, close=7 * day) for day in ordered))
-    bodies = pages.writes([KeyChange(whole, Span(0, len(ordered)))])
+    bodies = written_pages(KeyChange(whole, Span(0, len(ordered))))
     assert pages.load(bodies, 100) == (100, whole.rows)
     first = data.draw(st.integers(0, len(bodies) - 1))
     before, suffix = pages.load(bodies[first:], 100)
@@ -181,3 +185,20 @@ def test_writing_and_loading_any_days_gives_them_back(days, data):
     assert before == (7 * ordered[at - 1] if at else 100)
     for page, _ in bodies:
         assert any(pages.page_of(day) == page for day in ordered)
+
+
+DAYS = st.dictionaries(st.integers(-300, 300), ROWS, min_size=1, max_size=12)
+
+
+@given(st.dictionaries(st.integers(0, 9), DAYS, min_size=1, max_size=4))
+def test_many_pages_are_packed_as_each_one_is(by_key):
+    changes = {}
+    for key, by_day in by_key.items():
+        of_key = state(*((each, *rest) for each, rest in sorted(by_day.items())), before=key - 3)
+        changes[key] = [KeyChange(of_key._replace(key=key), Span(0, len(by_day)))]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pages, "_MANY", 1)
+        together = pages.writes(changes)
+        patch.setattr(pages, "_MANY", 10**6)
+        assert together == pages.writes(changes)
+    assert {key for key, _, _ in together} == set(changes)
