@@ -89,6 +89,9 @@ def rebuild(session: Session, new: str, old: str, configuration: Path | None) ->
         session.out.text(
             f"  it does not follow source {info.source} until every unit is verified and accepted"
         )
+        session.out.text(
+            "  Dagster has its partitions in a few seconds; a dialog that is open must be reloaded"
+        )
 
 
 @click.command()

@@ -15,7 +15,7 @@ SECONDS = 15.0
 
 VIEW = "/assets/materialized_view"
 LINKS = {
-    "lineage": f"{VIEW}?view=lineage&lineageScope=upstream&lineageDepth=5",
+    "lineage": f"{VIEW}?view=lineage&lineageScope=neighbors&lineageDepth=5",
     "partitions": f"{VIEW}?view=partitions",
     "checks": f"{VIEW}?view=checks",
 }

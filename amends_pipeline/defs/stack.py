@@ -1,9 +1,9 @@
 """Runs of a stack of `amends up`: whose they are, and what becomes of them when it is killed.
 
-Every run that a stack's daemon launches has the tag `amends/stack`, the stack's id. A run in
-progress whose stack is dead has nobody to work on it any more, and would keep the place of its unit
-in the queue: the next stack marks it as failed. A run without the tag belongs to somebody else,
-such as `dagster dev` or a command, and is left alone.
+Every run that a stack's daemon launches has a tag with the stack's id. A run in progress whose
+stack is dead has nobody to work on it any more, and would keep the place of its unit in the queue:
+the next stack marks it as failed. A run without the tag belongs to somebody else, such as `dagster
+dev` or a command, and is left alone.
 """
 
 import os
@@ -15,7 +15,8 @@ from dagster._core.launcher import DefaultRunLauncher, LaunchRunContext
 
 STACK_VARIABLE: Final = "AMENDS_STACK"
 """In the environment of every process of a stack: its id."""
-STACK_TAG: Final = "amends/stack"
+STACK_TAG: Final = ".dagster/amends_stack"
+"""Dagster keeps tags with this prefix from people: each row of a list of runs would tell it."""
 IN_PROGRESS: Final = (
     dg.DagsterRunStatus.STARTING,
     dg.DagsterRunStatus.STARTED,

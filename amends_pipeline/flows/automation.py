@@ -10,7 +10,7 @@ starts from and counts the attempts there: a run that failed does not burn the k
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import IntEnum
@@ -157,7 +157,12 @@ def plan_verdicts(
     due = [each for each in cases if _due_again(each, now, recheck_seconds)]
     due.sort(key=lambda each: each.verdict.judged_at if each.verdict else "")
     turns = {each.subject for each in due[:RECHECKS_AT_ONCE]}
-    return [_plan_verdict(each, now, interval_seconds, turns) for each in cases]
+    return [
+        _judge_again(each, now)
+        if each.subject in turns
+        else _plan_verdict(each, now, interval_seconds)
+        for each in cases
+    ]
 
 
 def plan_landings(landings: Iterable[Landing], now: int) -> list[Decision]:
@@ -217,13 +222,8 @@ def _broken(standing: UnitStanding) -> str | None:
 # --- verdicts
 
 
-def _plan_verdict(
-    situation: Situation, now: int, interval_seconds: int, turns: Collection[str]
-) -> Decision:
-    """A verification judges what was processed: its boundary is where the worker stands.
-
-    turns: the units that are to be judged again though nothing was processed since.
-    """
+def _plan_verdict(situation: Situation, now: int, interval_seconds: int) -> Decision:
+    """A verification judges what was processed: its boundary is where the worker stands."""
     standing, verdict = situation.standing, situation.verdict
     unit, next_offset = str(standing.unit), standing.progress.next_offset
     if situation.running is not None:
@@ -232,8 +232,6 @@ def _plan_verdict(
     if why_not is not None:
         return Skip(unit, *why_not)
     if verdict is not None:
-        if unit in turns:
-            return _verify(situation, now, f"~{verdict.judged_at}", Urgency.RECHECK)
         if _stands(verdict, standing):
             return Skip(unit, f"{verdict.status} stands at source offset {next_offset}")
         left = _seconds(verdict.judged_at) + interval_seconds - now
@@ -243,6 +241,14 @@ def _plan_verdict(
     if standing.follows and standing.lag and not _overdue(situation, now, interval_seconds):
         return Skip(unit, "not caught up with its source", Concern.WAITING)
     return _verify(situation, now, "", Urgency.VERDICT)
+
+
+def _judge_again(situation: Situation, now: int) -> Decision:
+    """It is the turn of a unit at which nothing was processed since it was judged."""
+    if situation.running is not None:
+        return Skip(situation.subject, f"{situation.running} is not finished", Concern.WAITING)
+    since = "" if situation.verdict is None else f"~{situation.verdict.judged_at}"
+    return _verify(situation, now, since, Urgency.RECHECK)
 
 
 def _verify(situation: Situation, now: int, more: str, urgency: Urgency) -> Decision:

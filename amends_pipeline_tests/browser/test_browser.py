@@ -125,7 +125,7 @@ def test_a_drift_turns_the_check_red_and_shows_the_row_until_it_is_mended(reader
     reader.keep("red-check-of-the-unit")
     reader.open_check("every_unit_is_verified")
     expect(page.get_by_text(re.compile(r"^DRIFT: 1 of \d+ units not verified"))).to_be_visible()
-    first, *others = reader.table("units")
+    first, *others = reader.table("all_units")
     assert first[:2] == ["DRIFT", str(BOLT)]
     assert {row[0] for row in others} == {"PASS"}
     reader.keep("red-roll-up")
@@ -153,7 +153,7 @@ def test_a_backfilled_namespace_is_verified_and_follows(reader, backfill, times)
     reader.keep("backfilled-verdict")
     reader.open_check("every_unit_is_verified")
     expect(reader.page.get_by_text(re.compile(r"^PASS: \d+ units are verified"))).to_be_visible()
-    assert {str(unit) for unit in REBUILT_UNITS} <= {row[1] for row in reader.table("units")}
+    assert {str(unit) for unit in REBUILT_UNITS} <= {row[1] for row in reader.table("all_units")}
     reader.keep("backfilled-roll-up")
 
 

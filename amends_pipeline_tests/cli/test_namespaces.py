@@ -98,6 +98,7 @@ def test_a_rebuilt_namespace_follows_once_it_is_drained_and_verified(amends):
     assert made.rows == [
         "namespace new: made, 1 partition",
         "it does not follow source depot-feed-1 until every unit is verified and accepted",
+        "Dagster has its partitions in a few seconds; a dialog that is open must be reloaded",
     ]
     assert namespaces(amends) == {"main": True, "new": False}
     assert amends("verify", "--namespace", "new").status == 1

@@ -8,7 +8,7 @@ import pytest
 from amends_pipeline.defs.inventory.checks import VIEW_EQUALS_ORACLE
 from amends_pipeline.defs.inventory.verdict import reported
 from amends_pipeline.flows.drain import Options, ingest_unit
-from amends_pipeline.inventory.compare import BalanceFact, Difference, Kind
+from amends_pipeline.inventory.compare import BalanceFact, Difference, Kind, RejectionFact
 from amends_pipeline.inventory.verify import NotCompared, Report
 from amends_pipeline.kernel.errors import DatabaseUnavailable
 from amends_pipeline.kernel.verdict import Status
@@ -26,6 +26,12 @@ def seen(check: dg.AssetCheckEvaluation) -> tuple[str, bool, str]:
     return status, check.passed, check.severity.value
 
 
+def tables_of(check: dg.AssetCheckEvaluation) -> list[str]:
+    """Its tables, in the order in which Dagster shows them: that of the keys."""
+    tables = (dg.TableMetadataValue, dg.JsonMetadataValue)
+    return [key for key, told in sorted(check.metadata.items()) if isinstance(told, tables)]
+
+
 def test_equal_rows_pass_and_the_words_say_where_and_what_was_not_compared(main):
     main.append("A r1 NEW day 1 -50")
     check = main.backfill().check()
@@ -34,9 +40,7 @@ def test_equal_rows_pass_and_the_words_say_where_and_what_was_not_compared(main)
         "PASS: All rows agree. Judged at source offset 1 and output offset 3. Not compared:"
         " versions, causes and order of publication."
     )
-    assert rows(check.metadata["not_compared"]) == [
-        ("versions, causes and order of publication", "", "")
-    ]
+    assert rows(check.metadata["not_compared"]) == [("versions, causes and order of publication",)]
     assert check.partition == "main|p0"
 
 
@@ -51,7 +55,7 @@ def test_exclusions_that_nobody_accepted_are_amber_and_stand_in_tables(main):
     """)
     check = main.backfill().check()
     assert seen(check) == ("PASS_WITH_EXCLUSIONS", False, "WARN")
-    assert rows(check.metadata["rejections"]) == [(0, 1, "MALFORMED")]
+    assert rows(check.metadata["rejections"]) == [("1", "MALFORMED")]
     assert rows(check.metadata["conflicts"]) == [("DEMO-PART", "DEPOT-A", "A", "2")]
     assert check.metadata["rejected_records"].value == 1
     assert check.metadata["conflicting_revisions"].value == 1
@@ -75,7 +79,7 @@ def test_a_row_that_drifted_is_red_and_stands_in_the_table(main):
     assert seen(check) == ("DRIFT", False, "ERROR")
     assert check.metadata["differing_rows"].value == 1
     assert rows(check.metadata["differences"]) == [
-        ("balance", "DEMO-PART", "DEPOT-A", "2026-01-02", "close 30", "close 31", "0", "")
+        ("balance", "DEMO-PART", "DEPOT-A", "2026-01-02", "close 30", "close 31")
     ]
     assert check.description.startswith(
         "DRIFT: 1 row differs: balance of DEMO-PART at DEPOT-A on 2026-01-02, expected close 30,"
@@ -113,10 +117,16 @@ def test_records_that_are_not_processed_yet_are_incomplete_with_their_distance(m
     main.append("B r1 NEW day 2 -20")
     check = main.verify().check()
     assert seen(check) == ("INCOMPLETE", False, "WARN")
-    [(stage, partition, by, says)] = rows(check.metadata["distance"])
-    assert (stage, partition, by) == ("worker", "0", "1")
+    [(stage, by, says)] = rows(check.metadata["distance"])
+    assert (stage, by) == ("worker", "1")
     assert check.description == f"INCOMPLETE: {says}."
-    assert rows(check.metadata["boundary"]) == [(0, 2, 1, 0, 3, 3)]
+    assert rows(check.metadata["judged_at"]) == [
+        ("H, source end: the records before it are judged", "2"),
+        ("first source offset that is not decided", "1"),
+        ("outbox rows that are not acknowledged", "0"),
+        ("O, end of the output log", "3"),
+        ("first output offset that is not applied", "3"),
+    ]
 
 
 def test_a_worker_that_went_past_the_boundary_of_a_run_leaves_it_incomplete(main, monkeypatch):
@@ -132,7 +142,7 @@ def test_a_worker_that_went_past_the_boundary_of_a_run_leaves_it_incomplete(main
     monkeypatch.setattr(main.ledger.outputs, "append", go_on_and_publish)
     check = main.backfill().check()
     assert seen(check) == ("INCOMPLETE", False, "WARN")
-    assert ("worker", "0", "-1") in [row[:3] for row in rows(check.metadata["distance"])]
+    assert ("worker", "-1") in [row[:2] for row in rows(check.metadata["distance"])]
     assert main.verify().check().passed
 
 
@@ -199,7 +209,7 @@ def test_a_run_without_a_unit_says_how_to_name_one(main):
     )
 
 
-def test_every_status_is_told_under_the_same_keys(main):
+def test_every_status_tells_the_same_beside_its_tables(main):
     main.append("A r1 NEW day 1 -50")
     passing = main.backfill().check()
     main.add_to_balance(MAIN, day(1), 1)
@@ -209,13 +219,59 @@ def test_every_status_is_told_under_the_same_keys(main):
     main.instance.add_dynamic_partitions("namespace", ["ghost"])
     failed = main.verify("ghost|p0").check()
     without = main.execute_all().check()
-    keys = [list(each.metadata) for each in (passing, drifted, incomplete, failed, without)]
+    checks = (passing, drifted, incomplete, failed, without)
+    keys = [set(each.metadata) - set(tables_of(each)) for each in checks]
     assert all(each == keys[0] for each in keys)
-    assert [each.metadata["status"].value for each in (passing, drifted, incomplete, failed)] == [
+    assert keys[0] > {"status", "accepted", "to_accept", "differing_rows", "judged_in"}
+    assert [each.metadata["status"].value for each in checks[:4]] == [
         "PASS",
         "DRIFT",
         "INCOMPLETE",
         "ERROR",
+    ]
+    assert [tables_of(each) for each in checks] == [
+        ["judged_at", "not_compared"],
+        ["differences", "judged_at", "not_compared"],
+        ["distance", "judged_at", "not_compared"],
+        ["not_compared"],
+        ["not_compared"],
+    ]
+
+
+def missing_balance(item, close):
+    """A balance that readers do not find."""
+    fact = BalanceFact(close=close)
+    place = {"item": item, "location": "L", "day": "2026-01-01", "partition": 0}
+    return Difference(kind=Kind.BALANCE, expected=fact, found=None, **place)
+
+
+def drift(*differences):
+    """A report of these differences."""
+    return Report(
+        status=Status.DRIFT,
+        accepted=False,
+        boundary=(),
+        differences=differences,
+        rejections=(),
+        conflicts=(),
+        not_compared=(NotCompared(what="causes"),),
+    )
+
+
+def test_a_column_in_which_nothing_would_stand_is_left_out():
+    quarantined = RejectionFact(code="MALFORMED", key=None, value="e30=")
+    rejection = Difference(
+        kind=Kind.REJECTION, partition=0, offset=4, expected=None, found=quarantined
+    )
+    balance = missing_balance("A", 1)
+    tables = [
+        reported(drift(*differences), MAIN).metadata["differences"].schema.columns
+        for differences in ([rejection], [balance], [rejection, balance])
+    ]
+    assert [[column.name for column in columns] for columns in tables] == [
+        ["kind", "offset", "expected", "found"],
+        ["kind", "item", "location", "day", "expected", "found"],
+        ["kind", "item", "location", "day", "offset", "expected", "found"],
     ]
 
 
@@ -236,27 +292,7 @@ def test_verdicts_are_kept_by_unit(main):
 
 
 def test_the_table_of_differences_holds_two_hundred_rows_and_the_total_stands_beside_it():
-    report = Report(
-        status=Status.DRIFT,
-        accepted=False,
-        boundary=(),
-        differences=tuple(
-            Difference(
-                kind=Kind.BALANCE,
-                item="A|\u202e",
-                location="L",
-                day="2026-01-01",
-                partition=0,
-                expected=BalanceFact(close=at),
-                found=None,
-            )
-            for at in range(1_000)
-        ),
-        rejections=(),
-        conflicts=(),
-        not_compared=(NotCompared(what="causes"),),
-    )
-    result = reported(report, MAIN)
+    result = reported(drift(*(missing_balance("A|\u202e", close) for close in range(1_000))), MAIN)
     assert len(result.metadata["differences"].records) == 200
     assert result.metadata["differing_rows"].value == 1_000
     assert result.description.startswith(

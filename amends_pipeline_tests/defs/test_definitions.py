@@ -9,9 +9,12 @@ from pathlib import Path
 
 import dagster as dg
 from dagster._core.run_coordinator import QueuedRunCoordinator
+from dagster._utils.tags import TagConcurrencyLimitsCounter
 
 from amends_pipeline.definitions import defs
+from amends_pipeline.defs.inventory.runs import tags_of
 from amends_pipeline.defs.partitions import UNITS
+from amends_pipeline.flows.automation import Request
 
 ROOT = Path(__file__).parents[2]
 CHAIN = [
@@ -108,13 +111,43 @@ def test_one_run_works_on_a_unit_at_a_time_and_none_is_lost_to_a_killed_stack(tm
     shutil.copy(ROOT / "dagster.yaml", tmp_path)
     with dg.DagsterInstance.from_config(str(tmp_path)) as instance:
         queue = instance.get_concurrency_config().run_queue_config
-        assert queue.max_concurrent_runs == 4
-        assert queue.tag_concurrency_limits == [
-            {"key": "dagster/partition", "value": {"applyLimitPerUniqueValue": True}, "limit": 1}
-        ]
+        assert queue.max_concurrent_runs == 5
+        assert queue.tag_concurrency_limits[0] == {
+            "key": "dagster/partition",
+            "value": {"applyLimitPerUniqueValue": True},
+            "limit": 1,
+        }
         assert isinstance(instance.run_coordinator, QueuedRunCoordinator)
         assert instance.run_coordinator.dequeue_interval_seconds == 1
         assert instance.run_monitoring_enabled
         assert instance.run_monitoring_max_runtime_seconds == 900
         assert not instance.telemetry_enabled
         assert not instance.nux_enabled
+
+
+def test_what_takes_a_while_leaves_a_place_for_a_small_run(tmp_path):
+    shutil.copy(ROOT / "dagster.yaml", tmp_path)
+    with dg.DagsterInstance.from_config(str(tmp_path)) as instance:
+        queue = instance.get_concurrency_config().run_queue_config
+
+    def run(unit, **tags):
+        return dg.DagsterRun("refold", tags={"dagster/partition": unit, **tags})
+
+    def fitting(*runs):
+        """How many of the runs begin side by side, when no other run is in progress."""
+        counter = TagConcurrencyLimitsCounter(queue.tag_concurrency_limits, [])
+        begun = 0
+        for each in runs:
+            if begun < queue.max_concurrent_runs and not counter.is_blocked(each):
+                counter.update_counters_with_launched_item(each)
+                begun += 1
+        return begun
+
+    long = tags_of(Request("a|p0", "x", 0, "x", bulk=True))
+    bulk = [run(f"a|p{number}", **long) for number in range(9)]
+    backfill = [run(f"b|p{number}", **{"dagster/backfill": "x"}) for number in range(9)]
+    small = [run(f"c|p{number}") for number in range(9)]
+    assert (fitting(*bulk), fitting(*backfill)) == (2, 2)
+    assert fitting(*bulk, *backfill) == 4
+    assert fitting(*bulk, *backfill, *small) == fitting(*small) == 5
+    assert fitting(*[run("c|p0")] * 3) == 1

@@ -163,9 +163,8 @@ def test_the_keys_are_the_same_with_work_without_work_and_for_a_unit_that_is_not
     worked, idle, absent = main.backfill(), main.backfill(), main.backfill("main|p1")
     for asset in ASSETS:
         assert list(worked.told(asset)) == list(idle.told(asset)) == list(absent.told(asset)), asset
-    for check in ("view_equals_oracle", "outbox_sequence_is_whole"):
-        keys = [list(run.check(check).metadata) for run in (worked, idle, absent)]
-        assert keys[0] == keys[1] == keys[2]
+    checks = [run.check("outbox_sequence_is_whole") for run in (worked, idle, absent)]
+    assert list(checks[0].metadata) == list(checks[1].metadata) == list(checks[2].metadata)
 
 
 def test_a_run_without_new_records_materializes_zeros_and_says_so(main):
@@ -246,8 +245,8 @@ def test_a_record_that_comes_during_a_run_belongs_to_the_next_one(main, monkeypa
     assert run.value("materialized_view", "lag_offsets") == 1
     # Judged at the boundary of the run, not at the source end of the moment.
     assert run.check().metadata["status"].value == "PASS"
-    [boundary] = rows(run.check().metadata["boundary"])
-    assert boundary == (0, 1, 1, 0, 3, 3)
+    judged_at = [at for _, at in rows(run.check().metadata["judged_at"])]
+    assert judged_at == ["1", "1", "0", "3", "3"]
     assert main.verify().check().metadata["status"].value == "INCOMPLETE"
 
     later = main.backfill()

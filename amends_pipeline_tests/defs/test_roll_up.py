@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 
 import dagster as dg
 import pytest
 
-from amends_pipeline.defs.inventory.roll_up import rolled_up
+from amends_pipeline.defs.inventory.roll_up import UNITS, rolled_up
 from amends_pipeline.flows.judge import judge_namespace
 from amends_pipeline.flows.rebuild import rebuild
 from amends_pipeline.flows.review import Reviewed, reviewed
@@ -113,7 +114,7 @@ def test_the_first_units_are_named_and_the_others_counted():
 
 def test_the_table_holds_two_hundred_units_and_the_totals_stand_beside_it():
     result = rolled_up(units(*[PASSED] * 300, (None, {})))
-    table = rows(result.metadata["units"])
+    table = rows(result.metadata[UNITS])
     assert len(table) == 200
     assert table[0][:3] == ("NOT JUDGED", "main|p300", "was never judged")
     counts = ("counted_units", "accepted_units", "never_judged_units", "doubtful_units")
@@ -123,8 +124,35 @@ def test_the_table_holds_two_hundred_units_and_the_totals_stand_beside_it():
 def test_what_others_wrote_into_a_verdict_does_no_harm():
     [unit] = units(("A\n\u202eSTATUS", {"judged_by": "\x1b[31mme", "judged_at": "\x00"}))
     result = rolled_up([unit])
-    assert all(str(cell).isprintable() for cell in rows(result.metadata["units"])[0])
+    assert all(str(cell).isprintable() for cell in rows(result.metadata[UNITS])[0])
     assert seen(result)[0] == "ERROR"
+
+
+def test_the_table_comes_before_all_counts_but_one():
+    result = rolled_up(units(PASSED))
+    assert sorted(result.metadata)[:2] == ["accepted_units", UNITS]  # as Dagster shows them
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ({"judged_at": "2026-11-30T17:13:52.123Z"}, ("2026-11-30 17:13:52", "a test")),
+        ({"judged_at": "2026-11-30T17:13:52Z"}, ("2026-11-30 17:13:52", "a test")),
+        ({"judged_at": "yesterday"}, ("yesterday", "a test")),
+        (
+            {"judged_by": "Dagster run 5f0c2aa1-3b1e-4cf5-8f21-0e2c6a7b8c9d"},
+            ("2026-01-01 00:00:00", "run 5f0c2aa1"),
+        ),
+        (
+            {"judged_by": "amends inventory verify, process 7 on here"},
+            ("2026-01-01 00:00:00", "amends inventory verify, process 7 on here"),
+        ),
+    ],
+)
+def test_times_and_runs_are_written_short(written, shown):
+    usual = {"judged_at": "2026-01-01T00:00:00.000Z", "judged_by": "a test"}
+    [row] = rows(rolled_up(units(("PASS", usual | written))).metadata[UNITS])
+    assert row[4:6] == shown
 
 
 # --- in runs
@@ -140,12 +168,10 @@ def test_a_pass_of_one_unit_does_not_hide_the_drift_of_another(two):
     run = two.verify("main|p1")
     assert run.check("view_equals_oracle").passed
     assert seen(run.check(ROLL_UP)) == ("DRIFT", False, "ERROR")
-    [worst, other] = rows(run.check(ROLL_UP).metadata["units"])
-    assert worst[:7] == (
-        *("DRIFT", "main|p0", "is DRIFT, 1 row differs at source offset 1"),
-        *("1", "3", 0, 1),
-    )
-    assert worst[9] == "yes"
+    [worst, other] = rows(run.check(ROLL_UP).metadata[UNITS])
+    assert worst[:4] == ("DRIFT", "main|p0", "is DRIFT, 1 row differs at source offset 1", 0)
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", worst[4])
+    assert worst[6] == "yes"
     assert other[:2] == ("PASS", "main|p1")
 
 
@@ -155,8 +181,8 @@ def test_the_unit_of_a_run_is_judged_before_all_are_rolled_up(main):
     assert run.check().passed
     assert run.check(ROLL_UP).passed
     assert run.check(ROLL_UP).partition is None
-    [row] = rows(run.check(ROLL_UP).metadata["units"])
-    assert row[8] == f"Dagster run {run.result.run_id}"
+    [row] = rows(run.check(ROLL_UP).metadata[UNITS])
+    assert row[5] == f"run {run.result.run_id[:8]}"
 
 
 def test_a_correction_says_that_the_verdict_is_about_an_earlier_boundary(main):
@@ -198,7 +224,7 @@ def test_namespaces_that_do_not_follow_are_listed_and_do_not_turn_the_badge(main
         "PASS: 1 unit is verified and accepted."
         " Not counted, as they do not follow their source: new."
     )
-    assert [(row[1], row[9]) for row in rows(check.metadata["units"])] == [
+    assert [(row[1], row[6]) for row in rows(check.metadata[UNITS])] == [
         ("main|p0", "yes"),
         ("new|p0", "no"),
     ]
@@ -211,7 +237,7 @@ def test_verdicts_of_people_on_the_command_line_count_too(two):
     judge_namespace(two.ledger, "main", "amends inventory verify, process 7 on here")
     check = two.refold().check(ROLL_UP)
     assert check.passed
-    assert {row[8] for row in rows(check.metadata["units"])} == {
+    assert {row[5] for row in rows(check.metadata[UNITS])} == {
         "amends inventory verify, process 7 on here"
     }
 
@@ -256,7 +282,7 @@ def test_a_verification_that_a_sensor_asked_for_judges_what_is_processed(main):
     main.append("B r1 NEW day 2 -20")
     asked = main.verify(tags={"dagster/sensor_name": "stale_verdicts"})
     assert seen(asked.check())[:2] == ("PASS", True)
-    assert rows(asked.check().metadata["boundary"]) == [(0, 1, 1, 0, 3, 3)]
+    assert rows(asked.check().metadata["judged_at"])[0][1] == "1"
     assert "main|p0 stands at 1, 1 record behind" in asked.check(ROLL_UP).description
 
 

@@ -51,6 +51,11 @@ LEFT_ALONE = {
         "no namespace has a source of that name; nothing is taken from the folder",
         Concern.STUCK,
     ),
+    "a link": (
+        Landing(Seen("feed", refused="its folder is a link"), known=True),
+        "its folder is a link",
+        Concern.STUCK,
+    ),
     "running": (
         Landing(SEEN, known=True, running="run 12345678 (STARTED)"),
         "run 12345678 (STARTED) is not finished",

@@ -7,11 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from amends_pipeline.flows.automation import (
+    BULK_OFFSETS,
     Attempts,
     Concern,
     Request,
     Situation,
     Skip,
+    Urgency,
     backoff_seconds,
     concerns,
     plan_runs,
@@ -148,7 +150,8 @@ NOT_ASKED = {
 def test_a_run_is_asked_for(situation, run_key):
     decision = decided(situation)
     place, attempt = run_key.split("->")[0], int(run_key.split("#")[1])
-    assert decision == Request(str(situation.standing.unit), place, attempt, run_key)
+    unit_ = str(situation.standing.unit)
+    assert decision == Request(unit_, place, attempt, run_key, Urgency.SMALL)
 
 
 @pytest.mark.parametrize(("situation", "reason", "concern"), NOT_ASKED.values(), ids=NOT_ASKED)
@@ -193,6 +196,25 @@ def test_a_run_key_is_never_asked_for_twice_however_runs_end(first, waits, situa
             asked.append(decision.run_key)
             attempts = Attempts(decision.attempt + 1, now, "no luck")
     assert len(asked) == len(set(asked))
+
+
+@pytest.mark.parametrize(
+    ("lag", "urgency", "bulk"),
+    [
+        (1, Urgency.SMALL, False),
+        (BULK_OFFSETS - 1, Urgency.SMALL, False),
+        (BULK_OFFSETS, Urgency.USUAL, True),
+        (10**9, Urgency.USUAL, True),
+    ],
+)
+def test_a_small_run_goes_before_all_others_and_a_long_one_is_bulk(lag, urgency, bulk):
+    decision = decided(Situation(unit(7, 7 + lag)))
+    assert (decision.urgency, decision.bulk) == (urgency, bulk)
+
+
+def test_what_people_launch_goes_before_verdicts_and_behind_small_runs():
+    people = 0  # Dagster's own, for a run without a priority
+    assert Urgency.SMALL > people == Urgency.USUAL > Urgency.VERDICT > Urgency.RECHECK
 
 
 def test_decisions_stand_in_the_order_of_the_units():

@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 from amends_pipeline.flows.automation import (
+    BULK_OFFSETS,
     Concern,
     Request,
     Situation,
     Skip,
+    Urgency,
     plan_runs,
     plan_verdicts,
 )
@@ -74,6 +76,18 @@ TO_VERIFY = {
         "main|p0@3/30 verified#0",
     ),
     "always behind, never judged": (Situation(unit(3, 5)), "main|p0@3/30 verified#0"),
+    "judged 600 s ago, where it stands": (
+        Situation(unit(5, 5), verdict=verdict("PASS", 5, 50, 600)),
+        "main|p0@5/50~2025-12-31T23:50:00Z verified#0",
+    ),
+    "drifted 600 s ago, where it stands": (
+        Situation(unit(5, 5), verdict=verdict("DRIFT", 5, 50, 600)),
+        "main|p0@5/50~2025-12-31T23:50:00Z verified#0",
+    ),
+    "stuck behind a record, and judged where it stands an hour ago": (
+        Situation(unit(3, 5), verdict=verdict("PASS", 3, 30, 3_600)),
+        "main|p0@3/30~2025-12-31T23:00:00Z verified#0",
+    ),
     "the view stopped since": (
         Situation(unit(5, 5, unapplied=1, stop="a fault"), verdict=verdict("PASS", 4, 40, 60)),
         "main|p0@5/50 verified#0",
@@ -92,7 +106,7 @@ NOT_TO_VERIFY = {
         Concern.WAITING,
     ),
     "behind, and judged where it stands": (
-        Situation(unit(3, 5), verdict=verdict("PASS", 3, 30, 3_600)),
+        Situation(unit(3, 5), verdict=verdict("PASS", 3, 30, 599)),
         "PASS stands at source offset 3",
         Concern.NONE,
     ),
@@ -139,15 +153,35 @@ NOT_TO_VERIFY = {
         "to be verified in 1 s, 60 s after the last time",
         Concern.WAITING,
     ),
-    "judged an hour ago, where it stands": (
-        Situation(unit(5, 5), verdict=verdict("PASS", 5, 50, 3_600)),
+    "judged 599 s ago, where it stands": (
+        Situation(unit(5, 5), verdict=verdict("PASS", 5, 50, 599)),
         "PASS stands at source offset 5",
         Concern.NONE,
     ),
     "drifted where it stands": (
-        Situation(unit(5, 5), verdict=verdict("DRIFT", 5, 50, 3_600)),
+        Situation(unit(5, 5), verdict=verdict("DRIFT", 5, 50, 599)),
         "DRIFT stands at source offset 5",
         Concern.NONE,
+    ),
+    "judged an hour ago, where it stands, and nobody reads it": (
+        Situation(unit(5, 5, follows=False), verdict=verdict("PASS", 5, 50, 3_600)),
+        "PASS stands at source offset 5",
+        Concern.NONE,
+    ),
+    "judged an hour ago, where it stands, and running": (
+        Situation(
+            unit(5, 5), verdict=verdict("PASS", 5, 50, 3_600), running="run 12345678 (QUEUED)"
+        ),
+        "run 12345678 (QUEUED) is not finished",
+        Concern.WAITING,
+    ),
+    "judged again in vain, 4 s ago": (
+        Situation(unit(5, 5), verdict=verdict("PASS", 5, 50, 3_600), attempts=failed(1, 4)),
+        (
+            "1 attempt at source offset 5, the last one ended with: a bad record;"
+            " tried again at 2026-01-01T00:00:01Z, in 1 s"
+        ),
+        Concern.STUCK,
     ),
     "an error where it stands, for the fifth time, 79 s ago": (
         Situation(unit(5, 5), verdict=verdict("ERROR", 5, 50, 79), attempts=failed(5, 79, "OK")),
@@ -173,6 +207,74 @@ def test_a_verification_is_asked_for(situation, run_key):
 )
 def test_no_verification_is_asked_for(situation, reason, concern):
     assert plan_verdicts([situation], NOW) == [Skip("main|p0", reason, concern)]
+
+
+# --- rechecks
+
+
+def idle(seconds_ago: dict[str, int], **members) -> list[Situation]:
+    """Units of these names with nothing to process, judged so long ago."""
+    return [
+        Situation(unit(5, 5, name=name), verdict=verdict("PASS", 5, 50, seconds), **members)
+        for name, seconds in seconds_ago.items()
+    ]
+
+
+def asked_of(situations, *more) -> list[str]:
+    decisions = plan_verdicts(situations, NOW, *more)
+    return [each.subject for each in decisions if isinstance(each, Request)]
+
+
+@pytest.mark.parametrize(
+    ("seconds_ago", "asked"),
+    [
+        ({"a": 599, "b": 600}, ["b|p0"]),
+        ({"a": 700, "b": 3_000, "c": 601, "d": 2_000}, ["b|p0", "d|p0"]),  # the oldest two
+        ({"a": 700, "b": 700, "c": 700}, ["a|p0", "b|p0"]),
+    ],
+)
+def test_units_are_judged_again_the_oldest_first_and_few_at_a_time(seconds_ago, asked):
+    assert asked_of(idle(seconds_ago)) == asked
+
+
+def test_a_unit_that_is_being_judged_again_keeps_its_turn():
+    oldest = idle({"a": 3_000, "b": 2_000}, running="run 12345678 (STARTED)")
+    assert asked_of([*oldest, *idle({"c": 1_000})]) == []
+
+
+def test_units_with_something_new_to_judge_take_no_turn():
+    moved = [
+        Situation(unit(5, 5, name=name), verdict=verdict("PASS", 4, 40, 3_000)) for name in "abc"
+    ]
+    assert asked_of([*moved, *idle({"d": 1_000})]) == ["a|p0", "b|p0", "c|p0", "d|p0"]
+
+
+def test_how_long_a_verdict_stands_is_the_caller_s_and_may_be_for_ever():
+    assert asked_of(idle({"a": 30}), 60, 30) == ["a|p0"]
+    assert asked_of(idle({"a": 30}), 60, 31) == []
+    assert asked_of(idle({"a": 3_600}), 60, 0) == []
+
+
+# --- the queue
+
+
+@pytest.mark.parametrize(
+    ("situation", "urgency", "bulk"),
+    [
+        (Situation(unit(5, 5)), Urgency.VERDICT, False),
+        (Situation(unit(BULK_OFFSETS - 1, BULK_OFFSETS - 1)), Urgency.VERDICT, False),
+        (Situation(unit(BULK_OFFSETS, BULK_OFFSETS)), Urgency.VERDICT, True),
+        (
+            Situation(unit(BULK_OFFSETS, BULK_OFFSETS, first_offset=1, start=1)),
+            Urgency.VERDICT,
+            False,
+        ),
+        (*idle({"a": 600}), Urgency.RECHECK, False),
+    ],
+)
+def test_a_verdict_waits_behind_corrections_and_a_long_one_is_bulk(situation, urgency, bulk):
+    [decision] = plan_verdicts([situation], NOW)
+    assert (decision.urgency, decision.bulk) == (urgency, bulk)
 
 
 def test_places_of_records_and_of_verdicts_are_never_the_same():

@@ -13,7 +13,7 @@ from amends_pipeline.flows import landing, reading
 from amends_pipeline.flows.landing import Fate, land
 from amends_pipeline.kernel.errors import InputError
 from amends_pipeline.sources import table
-from amends_pipeline_tests.flows.harbour import HEADER, LINES, ROW, digest
+from amends_pipeline_tests.flows.harbour import HEADER, LATER, LINES, ROW, digest
 from amends_pipeline_tests.tables import history
 
 
@@ -68,6 +68,18 @@ def test_files_without_records_land_too(harbour):
         ("a.jsonl", 0),
         ("b.csv", 0),
     ]
+
+
+def test_a_file_that_is_empty_for_a_minute_is_done_with(quiet, monkeypatch):
+    quiet.put("a.jsonl", "")
+    assert quiet.land() == {}
+    monkeypatch.setattr(landing, "EMPTY_NANOSECONDS", LATER - 1)
+    [outcome] = quiet.outcomes()
+    assert outcome == ("a.jsonl", Fate.APPENDED, digest(""), 0, "it was empty")
+    quiet.put("b.jsonl", "")
+    [again] = quiet.outcomes()
+    assert (again.fate, again.note) == (Fate.APPENDED_BEFORE, "it was empty")
+    assert quiet.files() == [f"done/{digest('')[:12]}-{name}.jsonl" for name in "ab"]
 
 
 def test_a_source_that_no_namespace_has_is_refused(quiet):

@@ -21,8 +21,21 @@ def test_each_source_has_a_folder(quiet):
     for name in ("b", "a", ".hidden"):
         (quiet.root / name).mkdir()
     (quiet.root / "file").write_text("")
-    (quiet.root / "link").symlink_to(quiet.root / "a")
     assert [each.source for each in look(quiet.root, time.time_ns())] == ["a", "b", SOURCE]
+
+
+def test_nothing_is_taken_from_a_folder_that_is_a_link_and_this_is_told(quiet, tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "a.jsonl").write_text("a line")
+    (quiet.root / "link").symlink_to(tmp_path / "elsewhere")
+    (quiet.root / "nowhere").symlink_to(tmp_path / "nowhere")
+    told = {
+        each.source: (each.refused, list(each.whole)) for each in look(quiet.root, quiet.clock())
+    }
+    assert told == {
+        SOURCE: ("", []),
+        "link": ("its folder is a link, and links are not followed", []),
+    }
 
 
 def test_files_are_whole_when_they_have_not_changed_for_two_seconds(quiet):
@@ -62,7 +75,7 @@ def test_what_is_not_taken_is_told_and_stays(quiet):
         ("a.jsonl.part", "is not finished"),
         ("b.CSV.tmp", "is not finished"),
         ("d.txt", "is neither .jsonl nor .csv"),
-        ("e.jsonl", "is empty"),
+        ("e.jsonl", "is empty, and taken after a minute"),
         ("f.jsonl", "is no file"),
         ("g.jsonl", "is a link"),
         ("h.jsonl", "is no file"),

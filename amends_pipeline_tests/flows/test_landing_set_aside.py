@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from amends_pipeline.flows import landing
 from amends_pipeline.flows.landing import Fate
-from amends_pipeline_tests.flows.harbour import HEADER, ROW, digest
+from amends_pipeline_tests.flows.harbour import HEADER, LATER, ROW, digest
 
 
 @pytest.mark.parametrize(
@@ -34,6 +35,24 @@ def test_a_bad_file_is_set_aside_with_its_error(  # noqa: PLR0917 - columns of t
     assert error.startswith(f'"{name}"{where}: expected {expected}')
     kept = (harbour.folder / "set-aside" / name).read_bytes()
     assert digest(kept) == known
+
+
+def test_a_table_that_is_empty_for_a_minute_is_set_aside(quiet, monkeypatch):
+    monkeypatch.setattr(landing, "EMPTY_NANOSECONDS", LATER - 1)
+    quiet.put("a.csv", "")
+    [outcome] = quiet.outcomes()
+    assert outcome.fate is Fate.SET_ASIDE
+    assert outcome.note.startswith('"a.csv", row 1: expected the columns txn_id, ')
+    assert outcome.note.endswith(", found no header")
+    assert quiet.files() == ["set-aside/a.csv", "set-aside/a.csv.error.txt"]
+
+
+@pytest.mark.parametrize("text", [HEADER + ROW, ""])
+def test_a_table_with_a_byte_order_mark_is_set_aside_and_the_mark_is_named(quiet, text):
+    quiet.put("a.csv", b"\xef\xbb\xbf" + text.encode())
+    [outcome] = quiet.outcomes()
+    assert outcome.fate is Fate.SET_ASIDE
+    assert ', found "\\ufeff' in outcome.note
 
 
 def test_two_bad_files_of_one_name_are_both_kept(quiet):

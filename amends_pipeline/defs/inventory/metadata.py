@@ -98,17 +98,17 @@ class Told(NamedTuple):
         return "none" if self.config is None else f"{self.config.digest[:16]}@{frontier}"
 
     def metadata(self, counts: Mapping[str, int]) -> Metadata:
-        """What a person reads first, then counts, frontiers and lag; the long table comes last."""
+        """What a person reads first: the picture, and what changed; then counts, frontiers, lag."""
         pictures = {} if self.picture is None else {PICTURE: self.picture}
         return {
             "note": self.note + (_BEYOND.format(self.left_out) if self.left_out else ""),
             **pictures,
+            "what_changed": what_changed(self.config, self.changed),
             "changed_days": sum(not change.of_status for change in self.changed),
             "changed_statuses": sum(change.of_status for change in self.changed),
             "not_looked_at_envelopes": self.left_out,
             **counts,
             **self.standing.metadata(),
-            "what_changed": what_changed(self.config, self.changed),
         }
 
 

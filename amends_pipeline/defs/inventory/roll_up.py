@@ -7,6 +7,7 @@ ever judged is named, and a verdict on one unit does not hide the one on another
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import dagster as dg
@@ -19,19 +20,21 @@ SHOWN_UNITS = 200
 NAMED = 3
 """Units that a sentence names before it counts the others."""
 
+UNITS = "all_units"
+"""The key of the table. Dagster shows what a check tells in the order of the keys."""
+
 _UNITS = {
     "status": "Of the verdict that stands.",
     "unit": "Namespace and source partition.",
-    "says": "What it comes to.",
-    "source_end": "H: the verdict is about the records before this offset.",
-    "output_end": "O: the end of the output log when it was judged.",
-    "records_behind": "Source offsets since the verdict's boundary.",
-    "differences": "Rows that differ.",
+    "says": "What it comes to, and at which source offset: the verdict is about those before it.",
+    "behind": "Source offsets since then.",
     "judged_at": "UTC.",
-    "judged_by": "The run or the command that judged.",
+    "judged_by": "The run, by the first digits of its id, or the command that judged.",
     "counts": "Whether its namespace follows its source; others do not turn the badge.",
 }
-_NUMBERS = ("records_behind", "differences")
+_NUMBERS = ("behind",)
+_RUN = re.compile(r"Dagster (run [0-9a-f]{8})-[0-9a-f-]{27}")
+_INSTANT = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?Z")
 NEVER_JUDGED = "NOT JUDGED"
 
 
@@ -67,7 +70,7 @@ def _result(
         description=f"{status}: {sentence}",
         metadata={
             "status": str(status),
-            "units": table(_UNITS, [_row(each) for each in units[:SHOWN_UNITS]], _NUMBERS),
+            UNITS: table(_UNITS, [_row(each) for each in units[:SHOWN_UNITS]], _NUMBERS),
             "counted_units": len(counted),
             "accepted_units": concerns.count(Concern.NONE),
             "wrong_units": concerns.count(Concern.WRONG),
@@ -151,14 +154,17 @@ def _row(each: Reviewed) -> dict[str, str | int]:
         "status": NEVER_JUDGED if verdict is None else cell(verdict.status),
         "unit": str(each.unit),
         "says": _says(each),
-        "source_end": "" if verdict is None else str(verdict.source_end),
-        "output_end": "" if verdict is None else str(verdict.output_end),
-        "records_behind": each.behind,
-        "differences": 0 if verdict is None else verdict.differences,
-        "judged_at": "" if verdict is None else cell(verdict.judged_at),
-        "judged_by": "" if verdict is None else cell(verdict.judged_by),
+        "behind": each.behind,
+        "judged_at": "" if verdict is None else _short(_INSTANT, verdict.judged_at),
+        "judged_by": "" if verdict is None else _short(_RUN, verdict.judged_by),
         "counts": "yes" if each.follows else "no",
     }
+
+
+def _short(known: re.Pattern[str], text: str) -> str:
+    """Write the parts of a text that matter, if it is one of ours."""
+    found = known.fullmatch(text)
+    return cell(text) if found is None else " ".join(found.groups())
 
 
 def _units(count: int) -> str:

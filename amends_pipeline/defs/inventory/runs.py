@@ -19,8 +19,12 @@ from amends_pipeline.store.server import redact
 if TYPE_CHECKING:
     from dagster._core.storage.dagster_run import RunRecord
 
-PLACE_TAG = "amends/place"
+PLACE_TAG = ".dagster/amends_place"
+"""Dagster keeps tags with this prefix from people: lists of runs would be full of them."""
 ATTEMPT_TAG = "amends/attempt"
+BULK_TAG = "amends/bulk"
+"""Limited in dagster.yaml, so that a place is left for small runs."""
+PRIORITY_TAG = "dagster/priority"
 LOOKED_AT_RUNS = 4
 """Runs of a place that one query looks at, on average."""
 TOLD_ERRORS = 10
@@ -38,8 +42,15 @@ UNFINISHED = (
 
 
 def tags_of(request: Request) -> Mapping[str, str]:
-    """The tags by which a later look knows the run again."""
-    return {PLACE_TAG: request.place, ATTEMPT_TAG: str(request.attempt)}
+    """The tags by which a later look knows the run again, and by which the queue is ordered."""
+    tags = {PLACE_TAG: request.place}
+    if request.attempt:
+        tags[ATTEMPT_TAG] = str(request.attempt)
+    if request.urgency:
+        tags[PRIORITY_TAG] = str(int(request.urgency))
+    if request.bulk:
+        tags[BULK_TAG] = "yes"
+    return tags
 
 
 def unfinished(

@@ -32,6 +32,7 @@ from amends_pipeline.defs.partitions import (
 from amends_pipeline.defs.resources import LedgerResource
 from amends_pipeline.flows.accept import settled_verdicts
 from amends_pipeline.flows.automation import (
+    RECHECK_SECONDS,
     VERIFY_INTERVAL_SECONDS,
     Concern,
     Decision,
@@ -52,11 +53,15 @@ from amends_pipeline.kernel.errors import AmendsError, InputError
 from amends_pipeline.ports import UnitStanding
 from amends_pipeline.store.server import redact
 
-TICK_SECONDS = 2
-"""The daemon looks every 5 s; with 5 s or more between ticks it would miss a turn now and then."""
-VERDICT_TICK_SECONDS = 8
+TICK_SECONDS = 4
+"""Each turn of the daemon, which takes one every 5 s; with 5 s here it would miss one now and then.
+
+The UI shows this number.
+"""
+VERDICT_TICK_SECONDS = 9
 """Every second turn: a verdict is not waited for as a correction is."""
 INTERVAL_VARIABLE = "AMENDS_VERIFY_INTERVAL_SECONDS"
+RECHECK_VARIABLE = "AMENDS_RECHECK_INTERVAL_SECONDS"
 KEPT_REASONS = 50
 """Reasons that a cursor shows."""
 
@@ -72,7 +77,7 @@ Case = TypeVar("Case", Situation, Landing)
 @dg.sensor(
     name="new_records",
     description=(
-        "Asks, every 5 s, for a run of each unit whose source has records that it has not"
+        "Asks, every 4 to 5 s, for a run of each unit whose source has records that it has not"
         " processed, or whose readers lack something that it decided: one run of a unit at a time,"
         " a failed one again after 5, 10, 20 s and so on, at most 5 min. Makes new namespaces"
         " partitions, and forgets removed ones."
@@ -200,9 +205,10 @@ def _reported(cursor: str | None) -> Ends:
 @dg.sensor(
     name="stale_verdicts",
     description=(
-        "Asks, every 10 s, for a verification of each unit that has caught up with its source, or"
-        " was backfilled, and whose verdict is about an earlier boundary and older than"
-        f" {VERIFY_INTERVAL_SECONDS} s, or {INTERVAL_VARIABLE}."
+        "Asks, every 9 to 10 s, for a verification of each unit that has caught up with its source,"
+        " or was backfilled, and whose verdict is about an earlier boundary and older than"
+        f" {VERIFY_INTERVAL_SECONDS} s, or {INTERVAL_VARIABLE}. Judges a unit again, too, whose"
+        f" verdict has stood for {RECHECK_SECONDS} s, or {RECHECK_VARIABLE}; there, 0 is never."
     ),
     job_name=VERIFY.name,
     minimum_interval_seconds=VERDICT_TICK_SECONDS,
@@ -214,12 +220,13 @@ def stale_verdicts(context: dg.SensorEvaluationContext, ledger: LedgerResource) 
 
 
 def _look_at_verdicts(context: dg.SensorEvaluationContext, ledger: LedgerResource) -> Looked:
-    interval = _interval_seconds()
+    interval = _seconds(INTERVAL_VARIABLE, VERIFY_INTERVAL_SECONDS)
+    recheck = _seconds(RECHECK_VARIABLE, RECHECK_SECONDS)
     with ledger.open() as opened:
         verdicts = settled_verdicts(opened)
         standings = opened.store.standing()
     situations = [Situation(each, verdict=verdicts.get(each.unit)) for each in standings]
-    plan = partial(plan_verdicts, interval_seconds=interval)
+    plan = partial(plan_verdicts, interval_seconds=interval, recheck_seconds=recheck)
     decisions = _decided(context.instance, situations, PARTITION_TAG, plan)
     return _result(
         context,
@@ -229,11 +236,11 @@ def _look_at_verdicts(context: dg.SensorEvaluationContext, ledger: LedgerResourc
     )
 
 
-def _interval_seconds() -> int:
-    text = os.environ.get(INTERVAL_VARIABLE, str(VERIFY_INTERVAL_SECONDS))
+def _seconds(variable: str, default: int) -> int:
+    text = os.environ.get(variable, str(default))
     if not re.fullmatch(r"[0-9]{1,9}", text):
         expected = "a whole number of seconds, at most nine digits"
-        raise InputError(INTERVAL_VARIABLE, expected=expected, found=shown(text))
+        raise InputError(variable, expected=expected, found=shown(text))
     return int(text)
 
 
@@ -243,7 +250,7 @@ def _interval_seconds() -> int:
 @dg.sensor(
     name="landed_files",
     description=(
-        "Looks, every 5 s, into the folder landing of AMENDS_HOME, which has a folder for each"
+        "Looks, every 4 to 5 s, into the folder landing of AMENDS_HOME, which has a folder for each"
         " source, and asks for a run where a .jsonl or .csv file has not changed for 2 s."
     ),
     job_name=land_files.name,

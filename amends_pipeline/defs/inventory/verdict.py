@@ -1,4 +1,7 @@
-"""A verdict as Dagster shows it: a status word, a sentence, tables, always under the same keys.
+"""A verdict as Dagster shows it: a status word, a sentence, counts, and what there is of tables.
+
+A table that would be empty is left out, and so is a column: Dagster shows what a check tells in the
+order of the keys, and what differs shall not be looked for among headings.
 
 The run stays green; the check is red or amber. Descriptions are plain text, because one panel of
 the UI renders Markdown and another does not.
@@ -6,13 +9,19 @@ the UI renders Markdown and another does not.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import dagster as dg
 
 from amends_pipeline.defs.inventory.metadata import cell, table
 from amends_pipeline.inventory.compare import Difference, Key
-from amends_pipeline.inventory.verify import Manifest, Report
+from amends_pipeline.inventory.verify import (
+    ConflictingRevision,
+    Distance,
+    Manifest,
+    RejectedRecord,
+    Report,
+)
 from amends_pipeline.kernel.verdict import Status
 from amends_pipeline.ports import Unit
 
@@ -23,22 +32,25 @@ NAMED = 3
 
 SHOWN_EXCLUSIONS = 1_000
 """Exclusions that a manifest in metadata holds; a longer one is only told of."""
+NOTHING_EXCLUDED = "Nothing is excluded."
 
 Tables = Mapping[str, dg.TableMetadataValue | dg.JsonMetadataValue | int | str]
 
 _RED = {Status.DRIFT, Status.ERROR}
 
 _BOUNDARY = {
-    "partition": "Of the source.",
-    "source_end": "H: the verdict is about the records before this offset.",
-    "worker_next": "First source offset not decided.",
-    "pending": "Outbox rows not acknowledged.",
-    "output_end": "O: the end of the output log.",
-    "view_next": "First output offset not applied.",
+    "what": "Where the unit and the logs around it stood.",
+    "at": "An offset, or a number of rows.",
+}
+_PLACES = {
+    "source_end": "H, source end: the records before it are judged",
+    "worker_next": "first source offset that is not decided",
+    "pending": "outbox rows that are not acknowledged",
+    "output_end": "O, end of the output log",
+    "view_next": "first output offset that is not applied",
 }
 _DISTANCES = {
     "stage": "Who is not there yet.",
-    "partition": "Of the source.",
     "by": "Offsets or rows; negative when it went past.",
     "says": "The same in words.",
 }
@@ -47,14 +59,12 @@ _DIFFERENCES = {
     "item": "Of the stock key.",
     "location": "Of the stock key.",
     "day": "UTC day of a balance or an alert.",
+    "offset": "Source offset of a rejection.",
     "expected": "What the oracle says.",
     "found": "What readers see, or what is stored.",
-    "partition": "Of the source.",
-    "offset": "Of a rejection.",
 }
 _REJECTIONS = {
-    "partition": "Of the source.",
-    "offset": "Where the record lies.",
+    "offset": "Where the record lies in the partition of the source.",
     "code": "The first rule that it breaks.",
 }
 _CONFLICTS = {
@@ -79,13 +89,13 @@ def reported(report: Report, unit: Unit) -> dg.AssetCheckResult:
 def failed(error: str) -> dg.AssetCheckResult:
     """Show why there is no report."""
     sentence = f"There is no verdict. {cell(error)}"
-    return _result(Status.ERROR, sentence, _empty_tables(), passed=False)
+    return _result(Status.ERROR, sentence, _nothing_compared(), passed=False)
 
 
 def not_of_this_namespace(missing: str) -> dg.AssetCheckResult:
     """Pass a unit that its namespace does not have."""
     sentence = f"{missing} Nothing was compared."
-    return _result(Status.PASS, sentence, _empty_tables(), passed=True)
+    return _result(Status.PASS, sentence, _nothing_compared(), passed=True)
 
 
 def without_unit() -> dg.AssetCheckResult:
@@ -94,7 +104,7 @@ def without_unit() -> dg.AssetCheckResult:
         "This run names no unit, so nothing was compared. Materialize a unit, or launch the job"
         " verify and choose a partition, such as main|p0."
     )
-    return _result(Status.INCOMPLETE, sentence, _empty_tables(), passed=False)
+    return _result(Status.INCOMPLETE, sentence, _nothing_compared(), passed=False)
 
 
 def _result(status: Status, sentence: str, tables: Tables, *, passed: bool) -> dg.AssetCheckResult:
@@ -107,15 +117,13 @@ def _result(status: Status, sentence: str, tables: Tables, *, passed: bool) -> d
     )
 
 
-def _consent(report: Report | None, unit: Unit | None) -> Tables:
+def _consent(report: Report, unit: Unit) -> Tables:
     """What a person would accept by storing it, and the command that stores it."""
-    rejections = () if report is None else report.rejections
-    conflicts = () if report is None else report.conflicts
-    manifest = Manifest(rejections=rejections, conflicts=conflicts)
-    count = len(rejections) + len(conflicts)
-    if report is None or unit is None or not count:
-        says = "Nothing is excluded."
-    elif report.accepted:
+    manifest = Manifest(rejections=report.rejections, conflicts=report.conflicts)
+    count = len(report.rejections) + len(report.conflicts)
+    if not count:
+        return {"to_accept": NOTHING_EXCLUDED}
+    if report.accepted:
         says = "These exclusions are accepted."
     elif report.status is not Status.PASS_WITH_EXCLUSIONS:
         says = "Exclusions can be accepted when all other rows agree."
@@ -134,73 +142,66 @@ def _consent(report: Report | None, unit: Unit | None) -> Tables:
     return {"manifest_to_accept": dg.MetadataValue.json(document), "to_accept": says}
 
 
-def _empty_tables() -> Tables:
-    empty: list[dict[str, str | int]] = []
-    not_compared: Sequence[Mapping[str, str | int]] = [
-        {"what": "anything", "item": "", "location": ""}
-    ]
+def _nothing_compared() -> Tables:
     return {
-        "boundary": table(_BOUNDARY, empty),
-        "distance": table(_DISTANCES, empty),
         "differing_rows": 0,
-        "differences": table(_DIFFERENCES, empty),
         "rejected_records": 0,
-        "rejections": table(_REJECTIONS, empty),
         "conflicting_revisions": 0,
-        "conflicts": table(_CONFLICTS, empty),
-        "not_compared": table(_NOT_COMPARED, not_compared),
-        **_consent(None, None),
+        **_table("not_compared", _NOT_COMPARED, [{"what": "anything"}]),
+        "to_accept": NOTHING_EXCLUDED,
     }
 
 
 def _tables(report: Report) -> Tables:
     return {
-        "boundary": table(
-            _BOUNDARY, [each.model_dump() for each in report.boundary], integers=_BOUNDARY
-        ),
-        "distance": table(
-            _DISTANCES,
-            [
-                {
-                    "stage": each.stage,
-                    "partition": "" if each.partition is None else str(each.partition),
-                    "by": "" if each.by is None else str(each.by),
-                    "says": cell(each.says),
-                }
-                for each in report.distance[:SHOWN_ROWS]
-            ],
-        ),
         "differing_rows": len(report.differences),
-        "differences": table(
-            _DIFFERENCES, [_difference(each) for each in report.differences[:SHOWN_ROWS]]
-        ),
         "rejected_records": len(report.rejections),
-        "rejections": table(
-            _REJECTIONS,
-            [
-                {"partition": each.partition, "offset": each.offset, "code": str(each.code)}
-                for each in report.rejections[:SHOWN_ROWS]
-            ],
-        ),
         "conflicting_revisions": len(report.conflicts),
-        "conflicts": table(
-            _CONFLICTS,
-            [
-                {
-                    **_stock_key(each.stock_key),
-                    "txn_id": cell(each.txn_id),
-                    "revision": str(each.revision),
-                }
-                for each in report.conflicts[:SHOWN_ROWS]
-            ],
-        ),
-        "not_compared": table(
+        **_table("differences", _DIFFERENCES, map(_difference, report.differences[:SHOWN_ROWS])),
+        **_table("rejections", _REJECTIONS, map(_rejection, report.rejections[:SHOWN_ROWS])),
+        **_table("conflicts", _CONFLICTS, map(_conflict, report.conflicts[:SHOWN_ROWS])),
+        **_table("distance", _DISTANCES, map(_distance, report.distance[:SHOWN_ROWS])),
+        **_table("judged_at", _BOUNDARY, _boundary(report)),
+        **_table(
+            "not_compared",
             _NOT_COMPARED,
             [
                 {"what": each.what, **_stock_key(each.stock_key)}
                 for each in report.not_compared[:SHOWN_ROWS]
             ],
         ),
+    }
+
+
+def _table(key: str, columns: Mapping[str, str], rows: Iterable[Mapping[str, str]]) -> Tables:
+    """Write rows as a table without empty columns; nothing where there are no rows."""
+    kept = list(rows)
+    if not kept:
+        return {}
+    used = {name: told for name, told in columns.items() if any(row.get(name, "") for row in kept)}
+    return {key: table(used, [{name: row.get(name, "") for name in used} for row in kept])}
+
+
+def _boundary(report: Report) -> Iterator[Mapping[str, str]]:
+    for boundary in report.boundary:
+        for name, what in _PLACES.items():
+            yield {"what": what, "at": str(getattr(boundary, name))}
+
+
+def _distance(distance: Distance) -> Mapping[str, str]:
+    by = "" if distance.by is None else str(distance.by)
+    return {"stage": distance.stage, "by": by, "says": cell(distance.says)}
+
+
+def _rejection(rejection: RejectedRecord) -> Mapping[str, str]:
+    return {"offset": str(rejection.offset), "code": str(rejection.code)}
+
+
+def _conflict(conflict: ConflictingRevision) -> Mapping[str, str]:
+    return {
+        **_stock_key(conflict.stock_key),
+        "txn_id": cell(conflict.txn_id),
+        "revision": str(conflict.revision),
     }
 
 

@@ -7,7 +7,7 @@ import json
 import dagster as dg
 import pytest
 
-from amends_pipeline.defs.inventory.runs import ATTEMPT_TAG, PLACE_TAG
+from amends_pipeline.defs.inventory.runs import PLACE_TAG, PRIORITY_TAG
 from amends_pipeline.flows.drain import Options, ingest_unit
 from amends_pipeline.ports import Role
 from amends_pipeline_tests.defs.conftest import on_both
@@ -20,7 +20,7 @@ def test_a_unit_that_is_behind_gets_a_run_and_one_that_has_caught_up_gets_none(m
     [request] = main.tick().run_requests
     assert request.run_key == "main|p0@0->1#0"
     assert request.partition_key == "main|p0"
-    assert request.tags == {PLACE_TAG: "main|p0@0", ATTEMPT_TAG: "0"}
+    assert request.tags == {PLACE_TAG: "main|p0@0", PRIORITY_TAG: "1"}
     main.drain()
     assert main.reason() == "Every unit is caught up, or does not follow its source."
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from amends_pipeline.definitions import defs
 from amends_pipeline.defs.inventory import sensors
-from amends_pipeline.defs.inventory.runs import ATTEMPT_TAG, PLACE_TAG
+from amends_pipeline.defs.inventory.runs import PLACE_TAG, PRIORITY_TAG
 from amends_pipeline.defs.resources import resource_over
 from amends_pipeline.flows.judge import judge_unit
 from amends_pipeline.ports import Unit
 from amends_pipeline_tests.defs.conftest import on_both
 from amends_pipeline_tests.defs.sensors.tower import MAIN, B
-from amends_pipeline_tests.tables import configuration
+from amends_pipeline_tests.tables import configuration, day
 
 
 @pytest.fixture
@@ -23,13 +25,24 @@ def judged(main):
     return main
 
 
+def verified(tower, request):
+    """Execute the run that was asked for."""
+    return defs.resolve_job_def("verify").execute_in_process(
+        partition_key=request.partition_key,
+        instance=tower.instance,
+        tags={**request.tags, "dagster/sensor_name": "stale_verdicts"},
+        resources={"ledger": resource_over(tower.ledger)},
+        run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
+    )
+
+
 def test_a_unit_that_was_never_verified_gets_a_verification_when_it_has_caught_up(main):
     assert main.reason(sensors.stale_verdicts) == "main|p0: not caught up with its source."
     main.drain()
     [request] = main.tick(sensors.stale_verdicts).run_requests
     assert request.run_key == "main|p0@1/3 verified#0"
     assert request.partition_key == "main|p0"
-    assert request.tags == {PLACE_TAG: "main|p0@1/3", ATTEMPT_TAG: "0"}
+    assert request.tags == {PLACE_TAG: "main|p0@1/3", PRIORITY_TAG: "-1"}
 
 
 @on_both
@@ -55,6 +68,35 @@ def test_the_interval_is_that_of_the_environment(judged, monkeypatch):
         "AMENDS_VERIFY_INTERVAL_SECONDS: expected a whole number of seconds, at most nine digits,"
         ' found "1 min"'
     )
+
+
+@on_both
+def test_a_drift_in_an_idle_unit_is_found_after_ten_minutes_and_once(judged):
+    judged.add_to_balance(MAIN, day(1), 7)
+    judged.now += 590
+    assert judged.asked(sensors.stale_verdicts) == []
+    judged.now += 20
+    [request] = judged.tick(sensors.stale_verdicts).run_requests
+    before = judged.ledger.operations.verdict(MAIN)
+    assert request.run_key == f"main|p0@1/3~{before.judged_at} verified#0"
+    result = verified(judged, request)
+    assert result.success
+    verdict = judged.ledger.operations.verdict(MAIN)
+    assert (verdict.status, verdict.source_end) == ("DRIFT", 1)
+    assert verdict.judged_at > before.judged_at
+    judged.now = time.time() + 590
+    assert judged.asked(sensors.stale_verdicts) == []
+
+
+def test_when_an_idle_unit_is_judged_again_is_that_of_the_environment(judged, monkeypatch):
+    monkeypatch.setenv("AMENDS_RECHECK_INTERVAL_SECONDS", "30")
+    judged.now += 31
+    assert len(judged.asked(sensors.stale_verdicts)) == 1
+    monkeypatch.setenv("AMENDS_RECHECK_INTERVAL_SECONDS", "0")
+    judged.now += 10**6
+    assert judged.asked(sensors.stale_verdicts) == []
+    monkeypatch.setenv("AMENDS_RECHECK_INTERVAL_SECONDS", "-1")
+    assert judged.reason(sensors.stale_verdicts).startswith("AMENDS_RECHECK_INTERVAL_SECONDS: ")
 
 
 def test_a_unit_that_is_at_work_is_not_verified(main):
@@ -84,14 +126,7 @@ def test_a_rebuild_is_verified_when_it_is_backfilled(main):
 def test_the_run_that_is_asked_for_keeps_the_verdict_and_no_other_is_asked_for(main):
     main.drain()
     [request] = main.tick(sensors.stale_verdicts).run_requests
-    result = defs.resolve_job_def("verify").execute_in_process(
-        partition_key=request.partition_key,
-        instance=main.instance,
-        tags={**request.tags, "dagster/sensor_name": "stale_verdicts"},
-        resources={"ledger": resource_over(main.ledger)},
-        run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
-    )
-    assert result.success
+    assert verified(main, request).success
     assert main.ledger.operations.verdict(MAIN).status == "PASS"
     assert main.asked(sensors.stale_verdicts) == []
 
