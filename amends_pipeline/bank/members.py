@@ -76,7 +76,7 @@ def each(step: str, parse: Callable[[Any], Parsed], values: Sequence[object]) ->
 
 def of(value: object, kind: type[msgspec.Struct]) -> dict[str, object]:
     """Return an object that has exactly the members of `kind`."""
-    if type(value) is not dict:
+    if not isinstance(value, dict):
         raise Fault(Code.INVALID_SCHEMA, "an object", _kind_of(value))
     names = kind.__struct_fields__
     if len(value) != len(names) or not all(name in value for name in names):

@@ -1,0 +1,232 @@
+"""Groups by the batch: the fast reader of an export. It only ever says yes.
+
+`export` is the meaning: shape and grammar, member by member. Here a typed decoder reads a group,
+and what that decoder lets pass is closed by proof, for many groups at once. Whatever is not proven
+goes to `export`, so that no group is refused by the fast reader alone. Tests hold the two equal.
+
+The typed decoder refuses by itself: other types; missing, null and unknown members; other versions,
+kinds and sides; of bytes also what is not JSON in UTF-8, and lone surrogates. What it lets pass:
+
+- A member that stands twice in bytes; the last one wins. Every name and every text of a group
+  brings two quotation marks, and each further member at least two more. A batch without a backslash
+  that has exactly the quotation marks of its groups holds no member twice.
+- Text outside its grammar. Identifiers, timestamps, amounts and sequences of a batch are judged as
+  one text each.
+- A group against its own rules. Those are looked at one by one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from amends_pipeline.bank import export, grammar, members
+from amends_pipeline.bank.codes import RefusedError
+from amends_pipeline.bank.export import MAX_LEGS, MIN_LEGS
+from amends_pipeline.bank.values import Group
+from amends_pipeline.kernel.errors import StrictJsonError
+from amends_pipeline.kernel.instants import DATE_END
+from amends_pipeline.kernel.remembered import Remembered
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from amends_pipeline.bank.values import Journal
+
+BATCH: Final = 256
+"""Groups proven together. One odd group costs the others of its batch a second look."""
+
+_decode = msgspec.json.Decoder(Group).decode
+
+# Quotation marks that begin or end a name or a text of a group, outside in.
+_GROUP_QUOTES = 2 * (8 + 6)  # eight names; six texts, since journals and correction are none
+_JOURNAL_QUOTES = 2 * (4 + 3)
+_COMMAND_QUOTES = 2 * (10 + 9)
+_LEG_QUOTES = 2 * (3 + 3)
+_CORRECTION_QUOTES = 2 * (5 + 5)
+
+_identifiers = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9_.:-]{0,62}[A-Za-z0-9])?\n)*+").fullmatch
+_times_of_day = re.compile(
+    r"(?:T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\.[0-9]{3}Z\n)*+"
+).fullmatch
+_numbers = re.compile(r"(?:[1-9][0-9]{0,29}\n)*+").fullmatch
+
+# Accounts, ledgers and entities are few, so that each is judged once.
+_is_identifier = Remembered(grammar.is_identifier, limit=1 << 16)
+
+
+def read_values(values: object) -> Iterator[tuple[int, list[Group]]]:
+    """Read groups from JSON values, as batches with the number of their first group, from 1.
+
+    Raises `RefusedError` for the first value that is no group, and where `values` yields none.
+    """
+    start = 1
+    iterator = _elements(values)
+    while batch := list(islice(iterator, BATCH)):
+        yield (
+            start,
+            _typed_values(batch)
+            or [
+                export.parse_group(value, f"group {number}")
+                for number, value in enumerate(batch, start)
+            ],
+        )
+        start += len(batch)
+
+
+def read_lines(lines: Iterable[bytes]) -> Iterator[tuple[int, list[Group]]]:
+    r"""Read groups from JSON lines as `read_values` does; a line may end with its `\n`.
+
+    Raises `StrictJsonError` where any line is not JSON in UTF-8, or blank, or ends with `\r`; else
+    `RefusedError` for the first that is no group.
+    """
+    start = 1
+    iterator = iter(lines)
+    while batch := list(islice(iterator, BATCH)):
+        yield start, _typed_lines(batch) or _carefully(batch, start, iterator)
+        start += len(batch)
+
+
+def _elements(values: object) -> Iterator[object]:
+    if isinstance(values, Iterable) and not isinstance(values, dict | str | bytes):
+        return iter(values)
+    return iter(members.parsed("groups", members.array, values))
+
+
+def _carefully(batch: list[bytes], start: int, rest: Iterator[bytes]) -> list[Group]:
+    groups = []
+    numbered = enumerate(chain(batch, rest), start)
+    for number, line in islice(numbered, len(batch)):
+        value = _value(line, number)
+        try:
+            groups.append(export.parse_group(value, f"group {number}"))
+        except RefusedError:
+            # A file that cannot be read is no export at all, so that it is read to its end first.
+            for later, further in numbered:
+                _value(further, later)
+            raise
+    return groups
+
+
+def _value(line: bytes, number: int) -> object:
+    where = f"groups, line {number}"
+    content = line.removesuffix(b"\n")
+    if content.endswith(b"\r"):
+        raise StrictJsonError(where, expected="an end of line without carriage return", found="one")
+    return export.read_value(content, where)
+
+
+def _typed_values(batch: list[object]) -> list[Group] | None:
+    try:
+        groups = msgspec.convert(batch, list[Group])
+    except (msgspec.MsgspecError, RecursionError):
+        return None
+    return groups if _proven(groups) else None
+
+
+def _typed_lines(batch: list[bytes]) -> list[Group] | None:
+    joined = b"".join(batch)
+    if b"\\" in joined or b"\r" in joined:
+        return None
+    try:
+        groups = list(map(_decode, batch))
+    except msgspec.MsgspecError:
+        return None
+    if joined.count(b'"') != sum(map(_quotes, groups)):
+        return None
+    return groups if _proven(groups) else None
+
+
+def _quotes(group: Group) -> int:
+    quotes = _GROUP_QUOTES + (_JOURNAL_QUOTES + _COMMAND_QUOTES) * len(group.journals)
+    for journal in group.journals:
+        quotes += _LEG_QUOTES * len(journal.command.legs)
+    return quotes if group.correction is None else quotes + _CORRECTION_QUOTES
+
+
+def _proven(groups: Sequence[Group]) -> bool:
+    """Prove the points above but the first for groups that the typed decoder let pass."""
+    columns = _Columns()
+    return all(map(columns.take, groups)) and columns.are_proven()
+
+
+class _Columns:
+    """The texts of a batch, gathered by their grammar."""
+
+    def __init__(self) -> None:
+        self.identifiers: list[str] = []
+        self.timestamps: list[str] = []
+        self.numbers: list[str] = []
+        self.consecutive: list[tuple[str, str]] = []
+        self.few: set[str] = set()
+        """Identifiers that many groups share."""
+        self.free: set[str] = set()
+        """Texts of no grammar."""
+
+    def take(self, group: Group) -> bool:
+        """Gather the texts of a group, and tell whether it keeps its own rules."""
+        link = group.correction
+        journals = group.journals
+        if group.kind == "posting":
+            if len(journals) != 1 or link is not None:
+                return False
+        elif len(journals) != 2 or link is None:  # noqa: PLR2004 - reversal and replacement
+            return False
+        else:
+            self.consecutive.append((journals[0].sequence, journals[1].sequence))
+            self.identifiers += (
+                link.correction_id,
+                link.original_journal_id,
+                link.reversal_journal_id,
+                link.replacement_journal_id,
+            )
+            self.free.add(link.reason)
+        self.identifiers.append(group.group_id)
+        self.timestamps.append(group.available_at)
+        self.few.add(group.ledger_id)
+        self.few.add(group.entity_id)
+        return all(map(self._take_journal, journals))
+
+    def _take_journal(self, journal: Journal) -> bool:
+        command = journal.command
+        legs = command.legs
+        accounts = {leg.account_id for leg in legs}
+        effective_at, reason = command.effective_at, journal.adjustment_reason
+        self.identifiers += (command.journal_id, command.business_operation_id)
+        self.timestamps += (effective_at, command.source_available_at, journal.recorded_at)
+        self.numbers.append(journal.sequence)
+        self.numbers += [leg.amount_minor for leg in legs]
+        self.few |= accounts
+        self.few.add(command.ledger_id)
+        self.few.add(command.entity_id)
+        self.free.add(command.currency)
+        if command.booking_period == effective_at[: grammar.MONTH_END]:
+            is_explained = not reason
+        else:
+            self.free.add(reason)
+            is_explained = grammar.is_booking_period(command.booking_period) and bool(
+                reason.strip()
+            )
+        return is_explained and MIN_LEGS <= len(legs) <= MAX_LEGS and len(accounts) > 1
+
+    def are_proven(self) -> bool:
+        """Tell whether every gathered text keeps its grammar."""
+        return (
+            _all_match(_identifiers, self.identifiers)
+            and _all_match(_numbers, self.numbers)
+            and _all_match(_times_of_day, [text[DATE_END:] for text in self.timestamps])
+            and all(map(grammar.is_day.__getitem__, {text[:DATE_END] for text in self.timestamps}))
+            and all(map(_is_identifier.__getitem__, self.few))
+            and all(map(grammar.is_whole_text, self.free))
+            and all(int(first) + 1 == int(second) for first, second in self.consecutive)
+        )
+
+
+def _all_match(match_lines: Callable[[str], object], texts: list[str]) -> bool:
+    joined = "\n".join([*texts, ""])
+    # A text that holds a line end itself would look like two.
+    return joined.count("\n") == len(texts) and match_lines(joined) is not None
