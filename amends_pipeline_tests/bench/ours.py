@@ -82,6 +82,16 @@ class Ours:
             provision_namespace(self.ledger, load_configuration(Path(configuration)))
         return {"seconds": clock.seconds}
 
+    def register(self, namespace: str, dagster_home: str) -> Answer:
+        """Make the units of a namespace known to Dagster."""
+        import dagster  # noqa: PLC0415 - it takes a second, and only this command needs it
+
+        from amends_pipeline.defs.partitions import register  # noqa: PLC0415 - as above
+
+        with dagster.DagsterInstance.from_config(dagster_home) as instance:
+            register(instance, self.ledger.store.info(namespace))
+        return {}
+
     def append(self, namespace: str, path: str) -> Answer:
         """Append a file to the source of a namespace."""
         with timed() as clock, Path(path).open("rb") as file:

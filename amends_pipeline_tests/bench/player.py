@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Self
@@ -23,14 +23,21 @@ class PlayerError(Exception):
 class Player:
     """A process that answers one request after the other."""
 
-    def __init__(self, python: Path, module: str, log: Path, arguments: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        python: Path,
+        module: str,
+        log: Path,
+        arguments: Sequence[str] = (),
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self.name = module.rpartition(".")[2]
         self._log = log
         with log.open("ab") as errors:
             self._process = subprocess.Popen(
                 [str(python), "-m", module, *arguments],
                 cwd=ROOT,
-                env={**os.environ, "PYTHONUNBUFFERED": "1"},
+                env={**os.environ, **(environment or {})},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,

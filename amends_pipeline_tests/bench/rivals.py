@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import ExitStack
 from statistics import median
 from types import SimpleNamespace
@@ -31,7 +32,7 @@ class Corrections:
 
     def take(self, count: int) -> list[str]:
         """The next ones; a tenth of so many, but some, where workloads are scaled down."""
-        if self._stage.options.scale < 1:
+        if self._stage.options.scale < 1 and count > 1:
             count = min(count, max(20, count // 10))
         lines = self._stage.workload(self._name).corrections(len(self.taken), count)
         found = [line.decode() for line in lines]
@@ -46,6 +47,18 @@ def load_and_query(stage: Stage, name: str) -> float:
         done = peer.ask("load_and_query", path=path, **LEVELS)
     stage.check_sums(done, name)
     return done.seconds
+
+
+def polars_load_and_query(stage: Stage, name: str) -> list[float]:
+    """Seconds that Polars needs for the same; nothing where it is missing."""
+    player = stage.peer("polars_peer")
+    if player is None:
+        return []
+    path = str(stage.workload(name).records_file)
+    with player:
+        done = player.ask("load_and_query", path=path, **LEVELS)
+    stage.check_sums(done, name)
+    return [done.seconds]
 
 
 class Duckdb:
@@ -150,6 +163,53 @@ class Pathway:
         """Refuse its last result unless it is the oracle's."""
         if self._player is not None:
             self._stage.check_sums(self._last, "1m", self._corrections.taken)
+
+
+class Sqlmesh:
+    """SQLMesh with 1M records in a durable file, restating from a named day on."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+        self._stack = ExitStack()
+        self._corrections = Corrections(stage, "1m")
+        self._player: Player | None = None
+        self._samples: list[float] = []
+        self._why = NO_ENVIRONMENT
+
+    def __enter__(self) -> Self:
+        stage = self._stage
+        player = stage.peer("sqlmesh_peer")
+        if player is None:
+            return self
+        self._player = self._stack.enter_context(player)
+        folder = str(stage.scratch("sqlmesh"))
+        path = str(stage.workload("1m").records_file)
+        try:
+            done = player.ask("start", folder=folder, path=path, **LEVELS)
+        except PlayerError as error:
+            self._player, self._why = None, str(error)
+            return self
+        stage.check_sums(done, "1m")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    @property
+    def restated(self) -> Peer:
+        """A correction, in seconds."""
+        return Peer("SQLMesh", median(self._samples) if self._samples else None, self._why)
+
+    def correct(self) -> None:
+        """One correction; the first one's result is checked."""
+        if self._player is None:
+            return
+        (line,) = self._corrections.take(1)
+        day = json.loads(line)["valid_time"][:10]
+        done = self._player.ask("correct", line=line, day=day)
+        if not self._samples:
+            self._stage.check_sums(done, "1m", self._corrections.taken)
+        self._samples.append(done.seconds)
 
 
 def pathway_rate(stage: Stage) -> Peer:

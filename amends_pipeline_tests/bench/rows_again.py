@@ -1,16 +1,25 @@
-"""Rows of beginning again: a rebuild of everything, and a worker after its predecessor's death."""
+"""Rows of beginning again: a rebuild, a worker after its predecessor's death, a cold run."""
 
 from __future__ import annotations
 
+import json
+import os
+import shutil
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from statistics import median
 
+from amends_pipeline.store.server import LEDGER_DATABASE
 from amends_pipeline_tests.bench.measure import Measurement, Peer, Row, at_most, rows
-from amends_pipeline_tests.bench.rivals import Corrections, load_and_query
+from amends_pipeline_tests.bench.player import ROOT, Player
+from amends_pipeline_tests.bench.rivals import Corrections, Sqlmesh, load_and_query
 from amends_pipeline_tests.bench.rows_late import warm
-from amends_pipeline_tests.bench.stage import Stage
+from amends_pipeline_tests.bench.stage import Stage, WrongError
 
+PARTITION_TAG = "dagster/partition"
 REBUILT = 100_000
 """Records of a slice of a rebuild."""
 
@@ -52,3 +61,58 @@ def killed(stage: Stage) -> Iterator[Measurement]:
     yield Row("16", "SIGKILL to the first new durable decision", "s", samples, note).told(
         at_most(8, 1.5)
     )
+
+
+@rows("14", title="one correction through a cold run of Dagster")
+def cold_run(stage: Stage) -> Iterator[Measurement]:
+    samples, corrections = [], Corrections(stage, "1m")
+    home = stage.scratch("dagster")
+    shutil.copy(ROOT / "dagster.yaml", home)
+    environment = {**os.environ, "AMENDS_HOME": str(stage.folder), "DAGSTER_HOME": str(home)}
+    environment.pop("AMENDS_POSTGRES_URL", None)
+    with (
+        Sqlmesh(stage) as sqlmesh,
+        stage.copy("applied", "1m", LEDGER_DATABASE) as database,
+        stage.ours(database, environment) as player,
+    ):
+        player.ask("register", namespace="1m", dagster_home=str(home))
+        (line,) = corrections.take(1)
+        _appended(player, home, line)
+        _run(stage, environment)  # the first one makes Dagster's tables
+        for _ in range(stage.runs):
+            (line,) = corrections.take(1)
+            _appended(player, home, line)
+            start = time.monotonic()
+            _run(stage, environment)
+            samples.append(time.monotonic() - start)
+            sqlmesh.correct()
+            stage.say(f"cold run: {samples[-1]:.2f} s")
+        stage.verified(player, "1m")
+        stood = player.ask("progress", namespace="1m")
+        if stood.view_next != stood.next_sequence:
+            raise WrongError(f"a run did not carry its correction on: {stood}")
+    note = "command to exit; worker, relay and view; median of the runs after the first"
+    row = Row("14", "one correction, cold Dagster run", "s", samples, note)
+    yield row.beside(sqlmesh.restated, at_most(1.5, 1))
+
+
+def _appended(player: Player, home: Path, line: str) -> None:
+    news = home / "correction.jsonl"
+    news.write_text(line + "\n")
+    player.ask("append", namespace="1m", path=str(news))
+
+
+def _run(stage: Stage, environment: dict[str, str]) -> None:
+    """Start Dagster, load the definitions, execute the job on the unit, and end."""
+    command = [str(Path(sys.executable).with_name("dagster")), "job", "execute"]
+    tags = json.dumps({PARTITION_TAG: "1m|p0"})
+    with stage.log.open("ab") as log:
+        subprocess.run(
+            [*command, "-m", "amends_pipeline.definitions", "-j", "refold", "--tags", tags],
+            cwd=ROOT,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            check=True,
+        )

@@ -13,8 +13,8 @@ from amends_pipeline_tests.bench.measure import (
     at_most,
     rows,
 )
-from amends_pipeline_tests.bench.rivals import load_and_query
-from amends_pipeline_tests.bench.stage import SLICE, Stage
+from amends_pipeline_tests.bench.rivals import load_and_query, polars_load_and_query
+from amends_pipeline_tests.bench.stage import SLICE, Stage, WrongError
 
 
 class Loads:
@@ -27,6 +27,7 @@ class Loads:
         self.applied: list[float] = []
         self.oracle: list[float] = []
         self.duckdb: list[float] = []
+        self.polars: list[float] = []
         self.peaks: list[float] = []
         self.others: dict[str, float] = {}
         self.amplification = 0.0
@@ -76,6 +77,7 @@ def _carry_on(stage: Stage, database: str, loads: Loads) -> None:
             loads.applied.append(done.consumed / done.seconds)
         loads.others[role] = max(done.peak_mb, loads.others.get(role, 0))
     loads.duckdb.append(load_and_query(stage, "1m"))
+    loads.polars += polars_load_and_query(stage, "1m")
     stage.say(
         f"relay {loads.relay[-1]:,.0f} envelopes/s, view {loads.view[-1]:,.0f} rows/s,"
         f" oracle {loads.oracle[-1]:.2f} s, DuckDB {loads.duckdb[-1]:.2f} s"
@@ -99,6 +101,8 @@ def _reader_rows(loads: Loads) -> Iterator[Measurement]:
     row = Row("15", "oracle and comparison over 1M", "s", loads.oracle, note)
     duckdb = Peer("DuckDB load+query", median(loads.duckdb))
     yield row.beside(duckdb, at_most(4, 1.3), plus=1)
+    if loads.polars:
+        yield Row("15", "for comparison: Polars load+query", "s", loads.polars).told()
 
 
 @rows("17", title="redelivery of all 1M records")
@@ -113,7 +117,7 @@ def redelivery(stage: Stage) -> Iterator[Measurement]:
                 done = player.ask("ingest", namespace="1m", slice_records=SLICE)
                 after = player.ask("progress", namespace="1m").next_sequence
                 if done.envelopes or after != before:
-                    raise AssertionError(f"a redelivery published {after - before} envelopes")
+                    raise WrongError(f"a redelivery published {after - before} envelopes")
                 rates.append(done.records / done.seconds)
                 stage.say(f"row 17, run {run + 1}: {rates[-1]:,.0f} records/s")
         with stage.ours(database) as player:

@@ -8,7 +8,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -102,10 +102,11 @@ class Stage:
 
     # --- players
 
-    def ours(self, database: str) -> Player:
+    def ours(self, database: str, environment: Mapping[str, str] | None = None) -> Player:
         """A fresh process of ours over a database."""
         module = "amends_pipeline_tests.bench.ours"
-        return Player(own(), module, self.log, [self.server.lease.url(database)])
+        url = self.server.lease.url(database)
+        return Player(own(), module, self.log, [url], environment)
 
     def peer(self, name: str, *, own_python: bool = False) -> Player | None:
         """A fresh process of a peer; None where the peers' environment is missing."""
@@ -123,10 +124,11 @@ class Stage:
     # --- databases at a known point
 
     @contextmanager
-    def copy(self, point: str, name: str) -> Iterator[str]:
+    def copy(self, point: str, name: str, database: str = "") -> Iterator[str]:
         """A database of one's own at a point of a workload: `source`, `decided` or `applied`."""
         template = self.ready(point, name)
-        database = f"copy_{self._number()}"
+        database = database or f"copy_{self._number()}"
+        self.drop(database)
         self._create(database, template)
         try:
             yield database
