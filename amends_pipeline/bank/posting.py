@@ -14,10 +14,9 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from amends_pipeline.bank import grammar
 from amends_pipeline.bank.admission import History
-from amends_pipeline.bank.codes import Code, RefusedError, Rejection
-from amends_pipeline.bank.export import parse_command, parse_correction, parse_group
+from amends_pipeline.bank.codes import RefusedError, Rejection
+from amends_pipeline.bank.export import parse_group
 from amends_pipeline.bank.journal import reverse
 from amends_pipeline.bank.receipts import NO_RECEIPT, Standing
 from amends_pipeline.bank.values import (
@@ -28,11 +27,15 @@ from amends_pipeline.bank.values import (
     Group,
     Journal,
     Leg,
-    plain,
 )
-from amends_pipeline.kernel.display import shown
 
+# What stands in a group before its place is known.
+_SOME_NAME: Final = "X"
 _SOME_TIME: Final = "0001-01-01T00:00:00.000Z"
+_SOME_LEGS: Final = [
+    {"account_id": account_id, "side": side, "amount_minor": "1"}
+    for account_id, side in (("X", "debit"), ("Y", "credit"))
+]
 
 
 class Asked(NamedTuple):
@@ -75,13 +78,7 @@ class Booking(NamedTuple):
 
 def parse_posting(command: object, adjustment_reason: object = "") -> Request | Rejection:
     """Read a journal command and the reason for booking it in another month than its own."""
-    try:
-        booked = parse_command(command)
-        reason = _text(adjustment_reason, "adjustment_reason")
-        group = _group([booked], None, reason)
-    except RefusedError as refused:
-        return refused.rejection
-    return Request(group, _asked(group))
+    return _request([("command", command)], None, adjustment_reason)
 
 
 def parse_replacement(
@@ -95,25 +92,22 @@ def parse_replacement(
     The reversal follows: scope, times, period and reason are the replacement's, its legs will be
     the original's with their sides exchanged.
     """
-    try:
-        link, booked = parse_correction(correction), parse_command(replacement)
-        name = "reversal_business_operation_id"
-        operation = _text(reversal_business_operation_id, name)
-        if not grammar.is_identifier(operation):
-            expected = "an identifier of 1 to 64 characters"
-            return Rejection(Code.INVALID_IDENTIFIER, name, expected, shown(operation))
-        reason = _text(adjustment_reason, "adjustment_reason")
-        # Until the original is known, the replacement's legs stand for its.
-        undone = msgspec.structs.replace(
-            booked,
-            journal_id=link.reversal_journal_id,
-            business_operation_id=operation,
-            legs=reverse(booked),
-        )
-        group = _group([undone, booked], link, reason)
-    except RefusedError as refused:
-        return refused.rejection
-    return Request(group, _asked(group))
+    reversal = replacement
+    if isinstance(replacement, dict):
+        named = correction.get("reversal_journal_id") if isinstance(correction, dict) else None
+        reversal = {
+            **replacement,
+            "journal_id": _SOME_NAME if named is None else named,
+            "business_operation_id": reversal_business_operation_id,
+            "legs": _SOME_LEGS,
+        }
+    commands = [("reversal", reversal), ("replacement", replacement)]
+    request = _request(commands, correction, adjustment_reason)
+    if isinstance(request, Rejection):
+        return request
+    # While no original is known, the replacement's legs stand for its.
+    legs = reverse(request.group.journals[1].command)
+    return request._replace(group=_with_legs(request.group, legs))
 
 
 def decide(standing: Standing, facts: Facts, request: Request) -> Booking | Rejection:
@@ -158,16 +152,19 @@ def _with_original(wanted: Group, link: Correction, groups: Iterable[Group]) -> 
     for group in groups:
         for journal in group.journals:
             if journal.command.journal_id == link.original_journal_id:
-                reversal, replacement = wanted.journals
-                legs = reverse(journal.command)
-                command = msgspec.structs.replace(reversal.command, legs=legs)
-                reversal = msgspec.structs.replace(reversal, command=command)
-                return msgspec.structs.replace(wanted, journals=(reversal, replacement))
+                return _with_legs(wanted, reverse(journal.command))
     return wanted
 
 
+def _with_legs(wanted: Group, legs: tuple[Leg, ...]) -> Group:
+    reversal, replacement = wanted.journals
+    command = msgspec.structs.replace(reversal.command, legs=legs)
+    reversal = msgspec.structs.replace(reversal, command=command)
+    return msgspec.structs.replace(wanted, journals=(reversal, replacement))
+
+
 def _placed(wanted: Group, standing: Standing, clocks: Sequence[str]) -> Group:
-    """Give a group the next sequences and the clock, which for the ledger never moves back."""
+    """Give a group its scope, the next sequences and the clock, which never moves back here."""
     recorded_at, journals = standing.recorded_at or "", []
     first = standing.last_sequence + 1
     for number, (journal, clock) in enumerate(zip(wanted.journals, clocks, strict=False)):
@@ -176,7 +173,14 @@ def _placed(wanted: Group, standing: Standing, clocks: Sequence[str]) -> Group:
             journal, sequence=str(first + number), recorded_at=recorded_at
         )
         journals.append(placed)
-    return msgspec.structs.replace(wanted, group_id=f"G-{first}", journals=tuple(journals))
+    _, ledger_id, entity_id = standing.stream
+    return msgspec.structs.replace(
+        wanted,
+        group_id=f"G-{first}",
+        ledger_id=ledger_id,
+        entity_id=entity_id,
+        journals=tuple(journals),
+    )
 
 
 def _is_made_by(request: Request, group: Group) -> bool:
@@ -211,29 +215,40 @@ def _asked(group: Group) -> Asked:
     )
 
 
-def _group(commands: Sequence[Command], link: Correction | None, reason: str) -> Group:
-    """Return the group of these commands, its structure judged. Raises `RefusedError`."""
-    scope = commands[-1]
-    journals = tuple(
-        Journal(command, str(number), _SOME_TIME, reason)
-        for number, command in enumerate(commands, start=1)
-    )
-    group = Group(
-        GROUP_VERSION,
-        "G",
-        "posting" if link is None else "correction",
-        scope.ledger_id,
-        scope.entity_id,
-        _SOME_TIME,
-        journals,
-        link,
-    )
-    parse_group(plain(group), "command")
-    return msgspec.structs.replace(group, available_at=NO_RECEIPT)
+def _request(
+    commands: Sequence[tuple[str, object]], correction: object, adjustment_reason: object
+) -> Request | Rejection:
+    """Judge the structure of the group that commands, which have a name each, would make."""
+    shape = {
+        "schema_version": GROUP_VERSION,
+        "group_id": _SOME_NAME,
+        "kind": "posting" if len(commands) == 1 else "correction",
+        "ledger_id": _SOME_NAME,
+        "entity_id": _SOME_NAME,
+        "available_at": _SOME_TIME,
+        "journals": [
+            {
+                "command": command,
+                "sequence": str(number),
+                "recorded_at": _SOME_TIME,
+                "adjustment_reason": adjustment_reason,
+            }
+            for number, (_, command) in enumerate(commands, start=1)
+        ],
+        "correction": correction,
+    }
+    try:
+        group = parse_group(shape, "")
+    except RefusedError as refused:
+        return _as_given(refused.rejection, [name for name, _ in commands])
+    group = msgspec.structs.replace(group, available_at=NO_RECEIPT)
+    return Request(group, _asked(group))
 
 
-def _text(value: object, where: str) -> str:
-    if type(value) is str and grammar.is_whole_text(value):
-        return value
-    found = shown(value) if type(value) is str else f"a value of type {type(value).__name__}"
-    raise RefusedError(Rejection(Code.INVALID_SCHEMA, where, "text", found))
+def _as_given(rejection: Rejection, names: Sequence[str]) -> Rejection:
+    """Say where a fault stands in what was given, not in the group."""
+    _, _, where = rejection.where.partition(": ")
+    for number, name in enumerate(names):
+        where = where.replace(f"journals[{number}].command", name)
+        where = where.replace(f"journals[{number}].adjustment_reason", "adjustment_reason")
+    return rejection._replace(where=where, group_id=None, sequence=None)

@@ -41,13 +41,15 @@ NAMED = 10
 
 
 class Attempts(NamedTuple):
-    """Finished runs that started from one place. They did not help: the work is still there."""
+    """Finished runs that started from one place."""
 
     made: int
     ended_at: int
     """When the last one ended, in seconds since 1970."""
     error: str
-    """Why the last one failed."""
+    """Why the last one did not help, where the work is still there."""
+    succeeded: bool = False
+    """Whether the last one did."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,8 +33,9 @@ from amends_pipeline.ports import LedgerStore, SourceLog, Token
 
 SLICE_RECORDS = 5_000
 """Records decided together unless the caller says otherwise."""
-COMMIT_RECORDS = 5_000
-"""Records whose decisions share a commit, at least one decision."""
+COMMIT_RECORDS = 40_000
+"""Records whose decisions share a commit, at least one decision. What a key needs once per commit,
+reading and writing its days, costs the less a record the more records share it."""
 CACHED_KEYS = 50_000
 CACHED_IDENTITIES = 500_000
 
@@ -173,11 +174,14 @@ class Worker:
         missing = identities(slice_) - known.authorities.keys()
         if missing:
             known.authorities.update(self.store.authorities(unit, missing))
-        wanted = {
-            key: day
-            for key, day in earliest_days(slice_, known.authorities).items()
-            if key not in known.keys or known.keys[key].loaded_from > day
-        }
+        touched = {record.key for record in slice_.accepted}
+        wanted = {}
+        if not all(key in known.keys and known.keys[key].whole for key in touched):
+            wanted = {
+                key: day
+                for key, day in earliest_days(slice_, known.authorities).items()
+                if key not in known.keys or known.keys[key].loaded_from > day
+            }
         if not known.keys.keys().isdisjoint(wanted):
             # What is about to be committed of these keys must be read with the rest.
             self._commits.wait()

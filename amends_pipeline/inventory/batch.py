@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from amends_pipeline.inventory.authority import Accepted, Authority, Observation, first, rule
+from amends_pipeline.inventory.authority import CANCEL, Accepted, Authority, Observation, rule
 from amends_pipeline.inventory.decision import Decision, Identity, KeyChange, Known
 from amends_pipeline.inventory.envelope import STATUS_DAY, Cause, EnvelopeBatch, Reasons, Type
 from amends_pipeline.inventory.frame import Integers, Moves, Published, fold_together
@@ -93,22 +93,25 @@ class _Taken:
         self._take_in(known, accepted)
 
     def _take_in(self, known: Known, accepted: Sequence[Accepted]) -> None:
-        seen = known.authorities
-        authorities = self.authorities
+        seen, authorities = known.authorities, self.authorities
         rulings: list[tuple[Authority | None, Authority]] = []
         touched = {record.key for record in accepted}
         statuses = {key: known.keys[key].status for key in touched}
-        fresh = {key for key in touched if statuses[key] is Status.UNTOUCHED}
-        odd = {key for key in touched if statuses[key] is Status.BLOCKED}
+        fresh = {key for key, status in statuses.items() if status is Status.UNTOUCHED}
+        odd = {key for key, status in statuses.items() if status is Status.BLOCKED}
+        keys, records, days, sums, counts = self.moves
         for at, record in enumerate(accepted):
-            key = record.key
+            key, candidate = record.key, record.candidate
             identity = (key, record.txn_id)
             old = authorities.get(identity) or seen.get(identity)
             if old is None:
-                new = authorities[identity] = first(record)
-                candidate = record.candidate
-                if candidate.active:
-                    self.moves.add(key, at, candidate.day, (candidate.qty, 1))
+                new = authorities[identity] = Authority(candidate, record.offset, conflicted=False)
+                if candidate.kind != CANCEL:
+                    keys.append(key)
+                    records.append(at)
+                    days.append(candidate.day)
+                    sums.append(candidate.qty)
+                    counts.append(1)
             else:
                 new, observed = rule(old, record)
                 self.observations.append(observed)

@@ -12,6 +12,8 @@ from amends_pipeline.inventory.config import NamespaceConfig
 from amends_pipeline.inventory.revision import decode_batch
 from amends_pipeline.kernel.instants import MAX_DAY
 
+_PLAIN_KINDS = frozenset({"NEW", "AMEND"})
+
 
 class Records(NamedTuple):
     """Raw records of one partition in offset order, covering `[start, until)`; gaps are legal."""
@@ -94,19 +96,34 @@ def read_slice(
     """Decode and classify `records`. Offsets in `set_aside` are quarantined unread."""
     accepted: list[Accepted] = []
     rejections: list[Rejection] = []
-    revisions = decode_batch(records.values)
+    number_of, placements = config.numbers.get, config.placements
+    origin_day = config.origin.day
     for offset, raw_key, value, revision in zip(
-        records.offsets, records.keys, records.values, revisions, strict=True
+        records.offsets, records.keys, records.values, decode_batch(records.values), strict=True
     ):
-        code = classify(config, partition, raw_key, revision)
-        if offset in set_aside:
-            code = Code.SET_ASIDE
-        if code is not None or revision is None:
-            rejections.append(Rejection(offset, code or Code.MALFORMED, raw_key, value))
-            continue
-        number = config.number_of((revision.item, revision.location))
-        if number is None:  # classify has said UNKNOWN_KEY already
-            continue
+        number = None
+        if revision is not None:
+            number = number_of((revision.item, revision.location))
+        if (
+            number is None
+            or revision is None
+            or offset in set_aside
+            or not (
+                # What `classify` says of a record with nothing odd about it, without asking it.
+                raw_key is None
+                and placements[number] == partition
+                and revision.kind in _PLAIN_KINDS
+                and origin_day < revision.valid_day <= MAX_DAY
+                and revision.revision > 0
+                and revision.txn_id
+            )
+        ):
+            code = classify(config, partition, raw_key, revision)
+            if offset in set_aside:
+                code = Code.SET_ASIDE
+            if code is not None or revision is None or number is None:
+                rejections.append(Rejection(offset, code or Code.MALFORMED, raw_key, value))
+                continue
         candidate = Candidate(
             revision.revision,
             revision.kind,

@@ -18,6 +18,7 @@ CURRENCIES = {
     "DEM",
 }  # two of them withdrawn or unusual; tests use these
 LIMIT = 4096
+IDENTIFIER = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._:-]{0,62}[A-Za-z0-9])?", re.ASCII)
 
 TURNED = {"debit": "credit", "credit": "debit"}
 SIDE_OF_TYPE = {
@@ -63,11 +64,9 @@ def text(value):
 
 
 def words(pattern, code):
-    compiled = re.compile(pattern, re.ASCII)
-
     def judge(value):
         text(value)
-        refuse_unless(compiled.fullmatch(value), code)
+        refuse_unless(re.fullmatch(pattern, value), code)
 
     return judge
 
@@ -103,7 +102,7 @@ def anything(_value):
     pass
 
 
-identifier = words(r"[A-Za-z0-9]([A-Za-z0-9._:-]{0,62}[A-Za-z0-9])?", "INVALID_IDENTIFIER")
+identifier = words(IDENTIFIER, "INVALID_IDENTIFIER")
 amount = words(r"[1-9][0-9]{0,29}", "INVALID_AMOUNT")
 sequence = words(r"[1-9][0-9]{0,29}", "INVALID_SEQUENCE")
 sequence_or_zero = words(r"0|[1-9][0-9]{0,29}", "INVALID_SEQUENCE")
@@ -180,10 +179,7 @@ def judge_accounts(accounts):
         names = ("account_id", "ledger_id", "entity_id", "currency", "account_type", "normal_side")
         members(account, dict.fromkeys(names, text))
         for name in ("account_id", "ledger_id", "entity_id"):
-            try:
-                identifier(account[name])
-            except Refused:
-                raise Refused("INVALID_ACCOUNTS") from None
+            refuse_unless(IDENTIFIER.fullmatch(account[name]), "INVALID_ACCOUNTS")
         refuse_unless(account["currency"] in CURRENCIES, "INVALID_ACCOUNTS")
         follows = SIDE_OF_TYPE.get(account["account_type"]) == account["normal_side"]
         refuse_unless(follows, "INVALID_ACCOUNTS")
@@ -206,7 +202,14 @@ def judge_context(context):
     )
     for entry in context["checkpoint_registry"]:
         members(entry, {"checkpoint": checkpoint, "prefix_groups": array})
-        refuse_unless(len(entry["prefix_groups"]) <= LIMIT, "INVALID_CONTEXT")
+        refuse_unless(len(entry["prefix_groups"]) <= LIMIT, "INVALID_GROUP")
+        stands = entry["checkpoint"]
+        last = [stands[f"last_{name}"] for name in ("group_id", "recorded_at", "available_at")]
+        if stands["through_sequence"] == "0":
+            nothing = last == [None] * 3 and stands["raw_balance_minor"] == "0"
+            refuse_unless(nothing, "INVALID_CONTEXT")
+        else:
+            refuse_unless(None not in last, "INVALID_CONTEXT")
     identities = [identity(entry["checkpoint"]) for entry in context["checkpoint_registry"]]
     refuse_unless(len(identities) == len(set(identities)), "INVALID_CONTEXT")
 

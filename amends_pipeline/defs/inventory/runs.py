@@ -82,7 +82,8 @@ def attempts(
         told += waits
         run_id = record.dagster_run.run_id
         ending = _ending(instance, record.dagster_run) if waits else f"run {run_id[:8]}"
-        found[place] = Attempts(made, ended_at, ending)
+        succeeded = record.dagster_run.status is dg.DagsterRunStatus.SUCCESS
+        found[place] = Attempts(made, ended_at, ending, succeeded)
     return found
 
 
