@@ -202,7 +202,7 @@ def judge_context(context):
     )
     for entry in context["checkpoint_registry"]:
         members(entry, {"checkpoint": checkpoint, "prefix_groups": array})
-        refuse_unless(len(entry["prefix_groups"]) <= LIMIT, "INVALID_GROUP")
+        refuse_unless(len(entry["prefix_groups"]) <= LIMIT, "INVALID_CONTEXT")
         stands = entry["checkpoint"]
         last = [stands[f"last_{name}"] for name in ("group_id", "recorded_at", "available_at")]
         if stands["through_sequence"] == "0":
