@@ -12,7 +12,7 @@ from amends_pipeline.bank.codes import Code, Rejection
 from amends_pipeline.bank.export import judge_reason
 from amends_pipeline.bank.grammar import SUPPORTED_CURRENCIES
 from amends_pipeline.bank.journal import is_reversal
-from amends_pipeline.bank.members import Fault
+from amends_pipeline.bank.members import Fault, within
 from amends_pipeline.bank.values import digest, signed
 from amends_pipeline.kernel.display import shown
 
@@ -156,7 +156,7 @@ class History:
         if named != members:
             expected, found = " and ".join(members), " and ".join(named)
             raise Fault(Code.INVALID_CORRECTION_LINK, expected, found, "correction")
-        judge_reason(link)
+        within("correction", judge_reason, link)
         if link.correction_id in self.corrections:
             found = f"{link.correction_id} again"
             raise Fault(Code.INVALID_CORRECTION_LINK, "each correction once", found)

@@ -384,7 +384,7 @@ def judge_reason(correction: Correction) -> None:
     if not grammar.is_reason(correction.reason):
         expected = f"a trimmed text of 1 to {grammar.MAX_REASON_LENGTH} characters"
         found = shown(correction.reason)
-        raise Fault(Code.INVALID_CORRECTION_LINK, expected, found, "correction.reason")
+        raise Fault(Code.INVALID_CORRECTION_LINK, expected, found, "reason")
 
 
 def _names_of(value: object) -> tuple[str | None, str | None]:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         Context,
         Group,
         Head,
+        Journal,
         Query,
         RegistryEntry,
     )
@@ -183,18 +184,22 @@ def judge_end(history: History, head: Head) -> None:
         raise RefusedError(Rejection(Code.INCOMPLETE_EXPORT, "groups", expected, found))
 
 
+def contribution_of(query: Query, journal: Journal) -> int | None:
+    """Return what a journal adds to the raw balance, None where the query does not select it."""
+    command = journal.command
+    if command.effective_at > query.effective_cutoff:
+        return None
+    own = [signed(leg) for leg in command.legs if leg.account_id == query.account_id]
+    return sum(own) if own else None
+
+
 def contribution(query: Query, group: Group) -> tuple[list[str], int]:
     """Return which journals of a group the query selects, and what they add to the raw balance."""
-    selected = []
-    delta = 0
-    for journal in group.journals:
-        command = journal.command
-        if command.effective_at <= query.effective_cutoff:
-            own = [signed(leg) for leg in command.legs if leg.account_id == query.account_id]
-            if own:
-                selected.append(command.journal_id)
-                delta += sum(own)
-    return selected, delta
+    deltas = {
+        journal.command.journal_id: contribution_of(query, journal) for journal in group.journals
+    }
+    selected = {name: delta for name, delta in deltas.items() if delta is not None}
+    return list(selected), sum(selected.values())
 
 
 def balance_of(account: Account, raw: int) -> dict[str, Any]:
