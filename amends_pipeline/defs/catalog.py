@@ -108,8 +108,8 @@ MATERIALIZED_VIEW = dg.AssetSpec(
 OPEN_REORDERS = dg.AssetSpec(
     "open_reorders",
     description=(
-        "Stock keys that are below their reorder threshold now, since when and by how much, as a"
-        " Parquet file for each unit."
+        "Stock keys that are below their reorder threshold now, since when and by how much: a"
+        " Parquet file for each unit, which follows the view by itself."
     ),
     deps=[MATERIALIZED_VIEW],
     partitions_def=UNITS,

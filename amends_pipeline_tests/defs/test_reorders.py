@@ -50,7 +50,9 @@ def materialize(office, unit: str = "main|p0") -> Run:
 def found(office, namespace: str = "main", partition: int = 0):
     """What is short, as (location, since, day, close, short by), and how many are blocked."""
     with office.ledger.store.snapshot(namespace) as moment:
-        short, blocked = below_threshold(moment.config(), partition, moment.visible())
+        below = below_threshold(moment.config(), [partition], moment.visible())
+    [(of, (short, blocked))] = below.items()
+    assert of == partition
     return [(row.location[-1], *row[2:5], row.short_by) for row in short], blocked
 
 
@@ -140,13 +142,19 @@ def test_a_unit_has_the_keys_of_its_partition(office):
         office.refold(unit)
     assert found(office, partition=0) == ([("A", "2026-01-01", "2026-01-01", 50, 10)], 0)
     assert found(office, partition=1) == ([], 1)
+    with office.ledger.store.snapshot("main") as moment:
+        both = below_threshold(moment.config(), [0, 1], moment.visible())
+    assert {at: (len(each.rows), each.blocked) for at, each in both.items()} == {
+        0: (1, 0),
+        1: (0, 1),
+    }
 
 
 def test_an_alert_that_no_later_balance_supports_is_no_beginning():
     # Nobody publishes this; a view that drifted may hold it.
     config = parse_configuration(configuration(keys="a"))
     rows = [alert(1, 1, 50), balance(1, 1, 50), balance(2, 1, 80), balance(3, 1, 40)]
-    [row], _ = below_threshold(config, 0, rows)
+    [row] = below_threshold(config, [0], rows)[0].rows
     assert (row.since, row.close) == (None, 40)
 
 

@@ -7,7 +7,8 @@ writes the file of one unit.
 
 import os
 import uuid
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -16,14 +17,14 @@ import dagster as dg
 
 from amends_pipeline.defs.catalog import OPEN_REORDERS
 from amends_pipeline.defs.inventory.failure import failing_clearly
-from amends_pipeline.defs.inventory.metadata import ROW_COUNT, cell, table
+from amends_pipeline.defs.inventory.metadata import ROW_COUNT, Metadata, cell, table
 from amends_pipeline.defs.partitions import lacking, unit_of
 from amends_pipeline.defs.resources import LedgerResource
 from amends_pipeline.inventory.config import NamespaceConfig
 from amends_pipeline.inventory.envelope import Envelope, Type
 from amends_pipeline.kernel.errors import OperationError
 from amends_pipeline.kernel.instants import day_text
-from amends_pipeline.ports import Unit
+from amends_pipeline.ports import Snapshot, Unit
 from amends_pipeline.store.server import DEFAULT_HOME, HOME_VARIABLE
 
 PREVIEWED_ROWS = 20
@@ -57,13 +58,21 @@ class Reorder(NamedTuple):
 # --- the fact
 
 
-def below_threshold(
-    config: NamespaceConfig, partition: int, visible: Iterable[Envelope]
-) -> tuple[Sequence[Reorder], int]:
-    """Return what is short in a partition, the largest shortage first, and how many are blocked.
+class Below(NamedTuple):
+    """What is short in a partition."""
 
-    visible: the rows that readers see, days in order. Conflicting records leave the balance of a
-    blocked key in doubt, so it is counted and no more.
+    rows: Sequence[Reorder]
+    """The largest shortage first; equal ones in the order of their keys."""
+    blocked: int
+    """Blocked keys. Conflicting records leave their balance in doubt: they are counted, no more."""
+
+
+def below_threshold(
+    config: NamespaceConfig, partitions: Collection[int], visible: Iterable[Envelope]
+) -> Mapping[int, Below]:
+    """Return what is short in each of some partitions.
+
+    visible: the rows that readers see of the namespace, days in order. They are gone through once.
     """
     keys = config.keys
     alerts: dict[int, int] = {}
@@ -71,7 +80,7 @@ def below_threshold(
     enough: dict[int, int] = {}
     blocked = set()
     for row in visible:
-        if keys[row.key].partition != partition:
+        if keys[row.key].partition not in partitions:
             continue
         if row.type == Type.ALERT_RAISED:
             alerts[row.key] = row.day
@@ -81,18 +90,21 @@ def below_threshold(
                 enough[row.key] = row.day
         elif row.type == Type.BLOCKED_STATED:
             blocked.add(row.key)
-    short = []
+    short: dict[int, list[Reorder]] = {partition: [] for partition in partitions}
     for key, (stock_key, opening, threshold, home) in enumerate(keys):
         close, day = (latest[key].close, latest[key].day) if key in latest else (opening, None)
-        if home != partition or key in blocked or close >= threshold:
+        if home not in short or key in blocked or close >= threshold:
             continue
         since = alerts.get(key)
         if since is not None and since < enough.get(key, since):
             since = None  # it came back after that alert
         days = _text(since), _text(day)
-        short.append(Reorder(*stock_key, *days, close, threshold, threshold - close))
-    # Equal shortages stay in the order of their keys.
-    return sorted(short, key=lambda row: -row.short_by), len(blocked)
+        short[home].append(Reorder(*stock_key, *days, close, threshold, threshold - close))
+    counts = Counter(keys[key].partition for key in blocked)
+    return {
+        partition: Below(sorted(rows, key=lambda row: -row.short_by), counts[partition])
+        for partition, rows in short.items()
+    }
 
 
 def _text(day: int | None) -> str | None:
@@ -132,6 +144,57 @@ def write(path: Path, rows: Sequence[Reorder]) -> None:
 # --- the asset
 
 
+class Made(NamedTuple):
+    """The file of a unit as it was made."""
+
+    note: str
+    below: Below = Below((), 0)
+    frontier: int = 0
+    file: str = ""
+    version: str = "none"
+
+    @property
+    def metadata(self) -> Metadata:
+        """What the asset tells of it; the same keys where there was nothing to make."""
+        return {
+            "note": self.note,
+            "preview": table(
+                {column.name: column.description or "" for column in _DESCRIBED.columns},
+                [_shown(row) for row in self.below.rows[:PREVIEWED_ROWS]],
+            ),
+            "file": self.file,
+            ROW_COUNT: len(self.below.rows),
+            "excluded_blocked_keys": self.below.blocked,
+            "view_next_offset": self.frontier,
+        }
+
+
+_DESCRIBED: dg.TableSchema = OPEN_REORDERS.metadata["dagster/column_schema"]
+
+
+def make(
+    moment: Snapshot, namespace: str, partitions: Collection[int], home: str | None
+) -> Iterator[tuple[Unit, Made]]:
+    """Write the file of each of some units of a namespace, all from one moment.
+
+    Raises OperationError.
+    """
+    config = moment.config()
+    progress = moment.progress()
+    for partition, below in below_threshold(config, partitions, moment.visible()).items():
+        unit = Unit(namespace, partition)
+        frontier = progress[partition].view_next
+        path = path_of(unit, home).absolute()
+        write(path, below.rows)
+        note = f"The view as it is at output offset {frontier}."
+        yield unit, Made(note, below, frontier, str(path), version_of(config.digest, frontier))
+
+
+def version_of(digest: str, frontier: int) -> str:
+    """Name the content of a unit's file: the same view has the same."""
+    return f"{digest[:16]}@{frontier}"
+
+
 @dg.multi_asset(
     name="open_reorders",
     description="Write the stock keys of a unit that are below their threshold now.",
@@ -141,36 +204,15 @@ def open_reorders(
     context: dg.AssetExecutionContext, ledger: LedgerResource
 ) -> dg.MaterializeResult[None]:
     """One snapshot, one file; a unit that its namespace does not have gets none."""
-    described: dg.TableSchema = OPEN_REORDERS.metadata["dagster/column_schema"]
-    rows: Sequence[Reorder] = ()
-    blocked = frontier = 0
-    file, version = "", "none"
     with failing_clearly():
         unit = unit_of(context.partition_key)
         with ledger.open() as opened, opened.store.snapshot(unit.namespace) as moment:
-            note = lacking(moment.info(), unit)
-            if not note:
-                config = moment.config()
-                frontier = moment.progress()[unit.partition].view_next
-                rows, blocked = below_threshold(config, unit.partition, moment.visible())
-                path = path_of(unit, ledger.home).absolute()
-                write(path, rows)
-                file, version = str(path), f"{config.digest[:16]}@{frontier}"
-                note = f"The view as it is at output offset {frontier}."
-    return dg.MaterializeResult(
-        metadata={
-            "note": note,
-            "preview": table(
-                {column.name: column.description or "" for column in described.columns},
-                [_shown(row) for row in rows[:PREVIEWED_ROWS]],
-            ),
-            "file": file,
-            ROW_COUNT: len(rows),
-            "excluded_blocked_keys": blocked,
-            "view_next_offset": frontier,
-        },
-        data_version=dg.DataVersion(version),
-    )
+            missing = lacking(moment.info(), unit)
+            if missing:
+                made = Made(missing)
+            else:
+                [(_, made)] = make(moment, unit.namespace, [unit.partition], ledger.home)
+    return dg.MaterializeResult(metadata=made.metadata, data_version=dg.DataVersion(made.version))
 
 
 def _shown(row: Reorder) -> dict[str, str]:

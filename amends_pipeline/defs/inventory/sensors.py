@@ -8,17 +8,22 @@ import json
 import os
 import re
 import time
-import traceback
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
 from functools import partial
-from typing import Any, TypeVar
 
 import dagster as dg
 
 from amends_pipeline.defs.catalog import SOURCE_LOG
 from amends_pipeline.defs.inventory.landing import SOURCE_TAG, land_files, landing_root
-from amends_pipeline.defs.inventory.runs import attempts, tags_of, unfinished
+from amends_pipeline.defs.inventory.looking import (
+    SLOW_TICK_SECONDS,
+    TICK_SECONDS,
+    Looked,
+    answer,
+    clearly,
+    decided,
+)
+from amends_pipeline.defs.inventory.runs import tags_of
 from amends_pipeline.defs.jobs import PARTITION_TAG, REFOLD, VERIFY
 from amends_pipeline.defs.partitions import (
     NAMESPACE,
@@ -45,30 +50,18 @@ from amends_pipeline.flows.automation import (
     plan_runs,
     plan_verdicts,
     requests,
-    told,
 )
 from amends_pipeline.flows.landing import look
 from amends_pipeline.kernel.display import shown
-from amends_pipeline.kernel.errors import AmendsError, InputError
+from amends_pipeline.kernel.errors import InputError
 from amends_pipeline.ports import UnitStanding
-from amends_pipeline.store.server import redact
 
-TICK_SECONDS = 4
-"""Each turn of the daemon, which takes one every 5 s; with 5 s here it would miss one now and then.
-
-The UI shows this number.
-"""
-VERDICT_TICK_SECONDS = 9
-"""Every second turn: a verdict is not waited for as a correction is."""
 INTERVAL_VARIABLE = "AMENDS_VERIFY_INTERVAL_SECONDS"
 RECHECK_VARIABLE = "AMENDS_RECHECK_INTERVAL_SECONDS"
 KEPT_REASONS = 50
 """Reasons that a cursor shows."""
 
 _NAMESPACE = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
-
-Looked = dg.SensorResult | dg.SkipReason
-Case = TypeVar("Case", Situation, Landing)
 
 
 # --- new records
@@ -88,7 +81,7 @@ Case = TypeVar("Case", Situation, Landing)
 )
 def new_records(context: dg.SensorEvaluationContext, ledger: LedgerResource) -> Looked:
     """Compare committed frontiers with source ends."""
-    return _clearly(context, partial(_look_for_records, context, ledger))
+    return clearly(context, partial(_look_for_records, context, ledger))
 
 
 def _look_for_records(context: dg.SensorEvaluationContext, ledger: LedgerResource) -> Looked:
@@ -97,10 +90,10 @@ def _look_for_records(context: dg.SensorEvaluationContext, ledger: LedgerResourc
     units = [each for each in standings if _NAMESPACE.fullmatch(each.unit.namespace)]
     situations = [Situation(each) for each in units]
     decisions = [
-        *_decided(context.instance, situations, PARTITION_TAG, plan_runs),
+        *decided(context.instance, situations, PARTITION_TAG, plan_runs),
         *_misnamed(standings),
     ]
-    return _result(
+    return answer(
         context,
         decisions,
         [_run_of_unit(each) for each in requests(decisions)],
@@ -211,12 +204,12 @@ def _reported(cursor: str | None) -> Ends:
         f" verdict has stood for {RECHECK_SECONDS} s, or {RECHECK_VARIABLE}; there, 0 is never."
     ),
     job_name=VERIFY.name,
-    minimum_interval_seconds=VERDICT_TICK_SECONDS,
+    minimum_interval_seconds=SLOW_TICK_SECONDS,
     default_status=dg.DefaultSensorStatus.RUNNING,
 )
 def stale_verdicts(context: dg.SensorEvaluationContext, ledger: LedgerResource) -> Looked:
     """Compare the boundaries of verdicts with where units stand. In between, a verdict stands."""
-    return _clearly(context, partial(_look_at_verdicts, context, ledger))
+    return clearly(context, partial(_look_at_verdicts, context, ledger))
 
 
 def _look_at_verdicts(context: dg.SensorEvaluationContext, ledger: LedgerResource) -> Looked:
@@ -227,8 +220,8 @@ def _look_at_verdicts(context: dg.SensorEvaluationContext, ledger: LedgerResourc
         standings = opened.store.standing()
     situations = [Situation(each, verdict=verdicts.get(each.unit)) for each in standings]
     plan = partial(plan_verdicts, interval_seconds=interval, recheck_seconds=recheck)
-    decisions = _decided(context.instance, situations, PARTITION_TAG, plan)
-    return _result(
+    decisions = decided(context.instance, situations, PARTITION_TAG, plan)
+    return answer(
         context,
         decisions,
         [_run_of_unit(each) for each in requests(decisions)],
@@ -259,19 +252,19 @@ def _seconds(variable: str, default: int) -> int:
 )
 def landed_files(context: dg.SensorEvaluationContext, ledger: LedgerResource) -> Looked:
     """Only look: a file may be large, and a tick must be short."""
-    return _clearly(context, partial(_look_at_folders, context, ledger))
+    return clearly(context, partial(_look_at_folders, context, ledger))
 
 
 def _look_at_folders(context: dg.SensorEvaluationContext, ledger: LedgerResource) -> Looked:
     root = landing_root(ledger)
-    folders = look(root, _now_nanoseconds())
+    folders = look(root, _nanoseconds_now())
     if not folders:
         return dg.SkipReason(f"No source has a folder in {shown(str(root))}.")
     with ledger.open() as opened:
         sources = {each.source for each in opened.store.standing()}
     landings = [Landing(each, known=each.source in sources) for each in folders]
-    decisions = _decided(context.instance, landings, SOURCE_TAG, plan_landings)
-    return _result(
+    decisions = decided(context.instance, landings, SOURCE_TAG, plan_landings)
+    return answer(
         context,
         decisions,
         [
@@ -284,3 +277,7 @@ def _look_at_folders(context: dg.SensorEvaluationContext, ledger: LedgerResource
         ],
         "No file waits in a landing folder.",
     )
+
+
+def _nanoseconds_now() -> int:
+    return time.time_ns()

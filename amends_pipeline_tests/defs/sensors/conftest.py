@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from amends_pipeline.defs.inventory import sensors
+from amends_pipeline.defs.inventory import looking, refreshing
 from amends_pipeline_tests.defs.sensors.tower import A, Tower
 from amends_pipeline_tests.tables import configuration
 
@@ -15,7 +15,8 @@ from amends_pipeline_tests.tables import configuration
 def tower(ledger, instance, monkeypatch):
     """A tower over a ledger without a namespace; its clock begins now."""
     tower = Tower(ledger, instance, time.time())
-    monkeypatch.setattr(sensors, "_now", lambda: int(tower.now))
+    for module in (looking, refreshing):
+        monkeypatch.setattr(module, "seconds_now", lambda: int(tower.now))
     return tower
 
 

@@ -9,17 +9,25 @@ import pytest
 
 from amends_pipeline.definitions import defs
 from amends_pipeline.defs.inventory import sensors
+from amends_pipeline.defs.inventory.refreshing import moved_views
 from amends_pipeline.defs.resources import LedgerResource
 from amends_pipeline.kernel.errors import DatabaseUnavailable
 
 
 def test_all_sensors_run_by_themselves_and_at_an_interval_that_the_daemon_keeps():
-    assert {each.name for each in defs.sensors} == {"new_records", "stale_verdicts", "landed_files"}
+    assert {each.name for each in defs.sensors} == {
+        "new_records",
+        "stale_verdicts",
+        "landed_files",
+        "moved_views",
+    }
     for sensor in defs.sensors:
         assert sensor.default_status is dg.DefaultSensorStatus.RUNNING
         # The daemon looks every 5 s: an interval of exactly that would miss every other turn.
-        assert sensor.minimum_interval_seconds % 5
-        assert sensor.description
+        assert sensor.minimum_interval_seconds % 5 == 4
+        # What the UI shows is what the description says.
+        low = sensor.minimum_interval_seconds
+        assert f", every {low} to {low + 1} s, " in sensor.description
 
 
 class Broken(LedgerResource):
@@ -33,7 +41,7 @@ class Broken(LedgerResource):
         yield
 
 
-@pytest.mark.parametrize("sensor", [sensors.new_records, sensors.stale_verdicts])
+@pytest.mark.parametrize("sensor", [sensors.new_records, sensors.stale_verdicts, moved_views])
 def test_without_a_database_a_sensor_says_so(main, sensor):
     result = main.tick(sensor, Broken())
     assert result.skip_reason.skip_message == (

@@ -20,7 +20,7 @@ from amends_pipeline_tests.tables import history
 def harbour(main, tmp_path, monkeypatch):
     """A tower with a landing folder; its clock is three seconds ahead, so files have settled."""
     monkeypatch.setenv("AMENDS_HOME", str(tmp_path))
-    monkeypatch.setattr(sensors, "_now_nanoseconds", lambda: time.time_ns() + 3 * 10**9)
+    monkeypatch.setattr(sensors, "_nanoseconds_now", lambda: time.time_ns() + 3 * 10**9)
     main.folder = tmp_path / "landing" / "depot-feed-1"
     main.folder.mkdir(parents=True)
     return main
@@ -51,7 +51,7 @@ def test_an_empty_folder_waits(harbour):
 
 def test_a_file_is_told_to_wait_until_it_has_settled(harbour, monkeypatch):
     (harbour.folder / "a.jsonl").write_text("odd")
-    monkeypatch.setattr(sensors, "_now_nanoseconds", time.time_ns)
+    monkeypatch.setattr(sensors, "_nanoseconds_now", time.time_ns)
     assert harbour.reason(sensors.landed_files) == 'depot-feed-1: "a.jsonl" changed just now.'
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import dagster as dg
 from dagster._core.remote_origin import (
@@ -31,19 +31,28 @@ class Tower(Office):
     """An office whose sensors are asked by hand, at a time that the test sets."""
 
     now: float = 0.0
-    cursor: str | None = None
+    cursors: dict[str, str | None] = field(default_factory=dict)
+
+    @property
+    def cursor(self) -> str | None:
+        """The one of `new_records`."""
+        return self.cursors.get(sensors.new_records.name)
+
+    @cursor.setter
+    def cursor(self, text: str | None) -> None:
+        self.cursors[sensors.new_records.name] = text
 
     def tick(self, sensor=sensors.new_records, resource=None) -> dg.SensorResult:
         context = dg.build_sensor_context(
             instance=self.instance,
-            cursor=self.cursor,
+            cursor=self.cursors.get(sensor.name),
             resources={"ledger": resource or resource_over(self.ledger)},
         )
         result = sensor(context)
         if isinstance(result, dg.SkipReason):
             return dg.SensorResult(skip_reason=result)
         # As the daemon does with it
-        self.cursor = result.cursor or self.cursor
+        self.cursors[sensor.name] = result.cursor or self.cursors.get(sensor.name)
         for request in result.dynamic_partitions_requests or ():
             name, keys = request.partitions_def_name, list(request.partition_keys)
             if isinstance(request, dg.DeleteDynamicPartitionsRequest):
