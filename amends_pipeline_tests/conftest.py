@@ -52,6 +52,15 @@ def pytest_configure(config):
     config.add_cleanup(lambda: remove_home(home))
 
 
+def pytest_terminal_summary(terminalreporter):
+    """Show what tests reported: `record_property("report", text)`, also from a worker's process."""
+    for ended in terminalreporter.stats.get("passed", ()):
+        for name, text in ended.user_properties:
+            if name == "report" and ended.when == "call":
+                terminalreporter.section(ended.nodeid.rpartition("::")[2])
+                terminalreporter.write_line(text)
+
+
 @pytest.fixture(scope="session")
 def postgres_server():
     """The private server of this test process, a `Server`, in the home that AMENDS_HOME names."""

@@ -20,14 +20,10 @@ for module in ROWS_FROM:
     import_module(f"amends_pipeline_tests.bench.{module}")
 
 
-def measured(options: Options) -> tuple[list[Measurement], dict]:
+def measured(stage: Stage, families: Sequence[Family]) -> list[Measurement]:
     """Measure the wanted rows, one family after the other. Raises WrongError, PlayerError."""
-    found: list[Measurement] = []
-    with Stage(options) as stage:
-        stage.floor()
-        for family in list(chosen(options.wanted)):
-            found += family_measured(stage, family)
-        return found, stage.machine()
+    stage.floor()
+    return [each for family in families for each in family_measured(stage, family)]
 
 
 def family_measured(stage: Stage, family: Family) -> list[Measurement]:
@@ -35,6 +31,8 @@ def family_measured(stage: Stage, family: Family) -> list[Measurement]:
     stage.say(f"rows {', '.join(family.rows)}: {family.title}")
     start = time.monotonic()
     found = [each for each in family.measure(stage) if stage.wants(each.row)]
+    if stage.options.scale != 1:  # what must hold is said of the whole workloads
+        found = [replace(each, holds=None, goal_holds=None) for each in found]
     seconds = time.monotonic() - start
     stage.say(f"rows {', '.join(family.rows)}: took {seconds:.0f} s")
     silent = [row for row in family.rows if stage.wants(row)]
@@ -64,8 +62,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             sys.stdout.write(f"{', '.join(family.rows):12} {family.title}\n")
         return 0
     wanted = tuple(row for row in asked.rows.replace(" ", "").split(",") if row)
-    options = Options(wanted, asked.runs, asked.scale, not asked.no_peers)
-    measurements, machine = measured(options)
+    families = list(chosen(wanted))
+    with Stage(Options(wanted, asked.runs, asked.scale, not asked.no_peers)) as stage:
+        measurements = measured(stage, families)
+        machine = stage.machine()
     table.write(asked.out, measurements, machine)
     table.show(measurements, machine)
     return 0

@@ -110,7 +110,7 @@ class Stage:
 
     def peer(self, name: str, *, own_python: bool = False) -> Player | None:
         """A fresh process of a peer; None where the peers' environment is missing."""
-        if not self.options.peers or not (own_python or PEERS.exists()):
+        if not own_python and not (self.options.peers and PEERS.exists()):
             return None
         module = f"amends_pipeline_tests.bench.peers.{name}"
         return Player(own() if own_python else PEERS, module, self.log)

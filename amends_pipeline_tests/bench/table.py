@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from rich.table import Table
 from amends_pipeline_tests.bench.measure import Measurement, in_order, shown
 
 COLUMNS = ("row", "what", "median", "min to max", "peer", "ratio", "must", "goal", "holds", "note")
+WIDTH = 200
+"""Of a table that no terminal shows."""
 HOLDS = {True: "yes", False: "NO", None: ""}
 
 
@@ -29,7 +32,7 @@ def cells(each: Measurement) -> tuple[str, ...]:
     if each.low is not None and each.high is not None and each.runs > 1:
         spread = f"{shown(each.low)} to {shown(each.high)} ({each.runs})"
     holds = HOLDS[each.holds]
-    if each.must and each.holds is None:
+    if each.peer and each.ratio is None:
         holds = "peer missing"
     elif each.goal_holds:
         holds = "goal"
@@ -47,16 +50,25 @@ def cells(each: Measurement) -> tuple[str, ...]:
     )
 
 
+def text(measurements: Sequence[Measurement], machine: dict[str, Any], width: int) -> str:
+    """The table, as wide as that."""
+    out = StringIO()
+    _print(Console(file=out, width=width), measurements, machine)
+    return out.getvalue()
+
+
 def show(measurements: Sequence[Measurement], machine: dict[str, Any]) -> None:
     """Print the table on standard output."""
-    console = Console(width=None if Console().is_terminal else 200)
+    _print(Console(width=None if Console().is_terminal else WIDTH), measurements, machine)
+
+
+def _print(console: Console, measurements: Sequence[Measurement], machine: dict[str, Any]) -> None:
     table = Table(caption=sentence(machine), caption_justify="left")
     for column in COLUMNS:
         right = column in {"median", "min to max", "ratio"}
         table.add_column(column, justify="right" if right else "left", overflow="fold")
     for each in sorted_rows(measurements):
-        style = {False: "red", None: None, True: None}[each.holds]
-        table.add_row(*cells(each), style=style)
+        table.add_row(*cells(each), style="red" if each.holds is False else None)
     console.print(table, markup=False)
 
 

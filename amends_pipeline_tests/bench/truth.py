@@ -43,8 +43,8 @@ Triples = np.ndarray
 
 def facts_of(balances: Triples, alerts: Triples, blocked: int) -> Facts:
     digest = hashlib.sha256()
-    for triples in (balances, alerts):
-        digest.update(np.ascontiguousarray(triples, np.int64).tobytes() + b"|")
+    for rows in (balances, alerts):
+        digest.update(np.ascontiguousarray(rows, np.int64).tobytes() + b"|")
     closes = int(balances[:, 2].sum()) if len(balances) else 0
     return Facts(len(balances), closes, len(alerts), blocked, digest.hexdigest()[:16])
 
@@ -95,10 +95,11 @@ def kept_in_state(store: LedgerStore, unit: Unit, keys: int) -> Facts:
                     balances.append((key, day, close))
                 if alerting:
                     alerts.append((key, day, close))
-    return facts_of(_triples(balances), _triples(alerts), blocked)
+    return facts_of(triples(balances), triples(alerts), blocked)
 
 
-def _triples(rows: Sequence[tuple[int, int, int]]) -> Triples:
+def triples(rows: Sequence[tuple[int, int, int]]) -> Triples:
+    """Rows as an array."""
     return np.array(rows, np.int64).reshape(-1, 3)
 
 
@@ -114,4 +115,4 @@ def told_by_outbox(store: LedgerStore, unit: Unit, blocked_keys: Sequence[int]) 
     for (family, key, day), (type_, close) in sorted(last.items()):
         if key not in left_out and type_ in {Type.BALANCE_STATED, Type.ALERT_RAISED}:
             found[family].append((key, day, close))
-    return facts_of(_triples(found[0]), _triples(found[1]), len(left_out))
+    return facts_of(triples(found[0]), triples(found[1]), len(left_out))
