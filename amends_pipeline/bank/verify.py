@@ -260,9 +260,9 @@ def _worst_first(difference: Difference) -> tuple[bool, bool, int, str, str]:
 
 
 def _member(value: object, name: str) -> str:
-    """Read a text; anything else is shown as what it is, and so equals nothing expected."""
+    """Read a text; anything else is shown with its type, and so equals nothing expected."""
     member = value.get(name) if isinstance(value, Mapping) else None
-    return member if isinstance(member, str) else shown(member)
+    return member if isinstance(member, str) else f"{type(member).__name__} {shown(member)}"
 
 
 def _fact(balance: AccountBalance) -> BalanceFact:

@@ -49,6 +49,26 @@ def check(query, groups, accounts, context):
     return "BALANCE_FOLDED", answer(query, prefix, groups, accounts, context)
 
 
+def check_balances(query, groups, accounts, context):
+    """The same about all accounts of the query's currency: (code, their balances or None)."""
+    try:
+        members(query, QUESTION)
+        judge_accounts(accounts)
+        judge_context(context)
+        judge_scope_of_question(query, context["head"])
+        for group in groups:
+            judge_group(group)
+        judge_history({**query, "checkpoint": None}, [], groups, accounts, context)
+    except Refused as refusal:
+        return refusal.args[0], None
+    shown = [group for group in groups if group["available_at"] <= query["knowledge_cutoff"]]
+    return "BALANCE_FOLDED", [
+        said_of(account, raw_balance({**query, "account_id": account["account_id"]}, shown))
+        for account in sorted(accounts, key=lambda account: account["account_id"])
+        if scope_of(account) == scope_of(query) and account["currency"] == query["currency"]
+    ]
+
+
 def refuse_unless(holds, code):
     if not holds:
         raise Refused(code)
@@ -157,20 +177,18 @@ def checkpoint(value):
     )
 
 
+QUESTION = {
+    "schema_version": one_of("d30-balance-fold-v1"),
+    "ledger_id": identifier,
+    "entity_id": identifier,
+    "currency": text,
+    "effective_cutoff": timestamp,
+    "knowledge_cutoff": timestamp,
+}
+
+
 def judge_query(query):
-    members(
-        query,
-        {
-            "schema_version": one_of("d30-balance-fold-v1"),
-            "ledger_id": identifier,
-            "entity_id": identifier,
-            "account_id": identifier,
-            "currency": text,
-            "effective_cutoff": timestamp,
-            "knowledge_cutoff": timestamp,
-            "checkpoint": nullable(checkpoint),
-        },
-    )
+    members(query, QUESTION | {"account_id": identifier, "checkpoint": nullable(checkpoint)})
 
 
 def judge_accounts(accounts):
@@ -237,13 +255,18 @@ def judge_account(account, scope, currency):
     refuse_unless(account["currency"] == currency, "CURRENCY_MISMATCH")
 
 
-def judge_question(query, accounts, context):
-    head = context["head"]
+def judge_scope_of_question(query, head, accounts=None):
     refuse_unless(scope_of(query) == scope_of(head), "SCOPE_MISMATCH")
     refuse_unless(query["currency"] in CURRENCIES, "UNSUPPORTED_CURRENCY")
-    account = named(query["account_id"], accounts)
-    judge_account(account, scope_of(query), query["currency"])
+    if accounts is not None:
+        judge_account(named(query["account_id"], accounts), scope_of(query), query["currency"])
     refuse_unless(query["knowledge_cutoff"] <= head["observed_at"], "KNOWLEDGE_BEYOND_EXPORT")
+
+
+def judge_question(query, accounts, context):
+    head = context["head"]
+    judge_scope_of_question(query, head, accounts)
+    account = named(query["account_id"], accounts)
     asked = query["checkpoint"]
     if asked is None:
         return
@@ -533,16 +556,22 @@ def raw_balance(query, groups):
     )
 
 
+def amounts(account, raw):
+    normal = raw if account["normal_side"] == "debit" else -raw
+    return {"raw_balance_minor": str(raw), "normal_balance_minor": str(normal)}
+
+
+def said_of(account, raw):
+    names = ("account_id", "currency", "normal_side")
+    return {name: account[name] for name in names} | amounts(account, raw)
+
+
 def answer(query, prefix, groups, accounts, context):
     account = named(query["account_id"], accounts)
     head = context["head"]
     shown = [group for group in groups if group["available_at"] <= query["knowledge_cutoff"]]
     visible = [*prefix, *shown]
     through = str(last_of(visible))
-
-    def amounts(raw):
-        normal = raw if account["normal_side"] == "debit" else -raw
-        return {"raw_balance_minor": str(raw), "normal_balance_minor": str(normal)}
 
     stands = {
         "schema_version": "d30-balance-checkpoint-v1",
@@ -560,12 +589,7 @@ def answer(query, prefix, groups, accounts, context):
     return {
         "status": "ok",
         "code": "BALANCE_FOLDED",
-        "balance": {
-            "account_id": query["account_id"],
-            "currency": query["currency"],
-            "normal_side": account["normal_side"],
-            **amounts(raw_balance(query, visible)),
-        },
+        "balance": said_of(account, raw_balance(query, visible)),
         "coverage": {
             "stream_id": head["stream_id"],
             "receipt_ref": head["receipt_ref"],
@@ -585,7 +609,7 @@ def answer(query, prefix, groups, accounts, context):
                     journal["command"]["journal_id"] for journal in selected(query, group)
                 ],
                 "raw_delta_minor": str(raw_balance(query, [group])),
-                **amounts(raw_balance(query, [*prefix, *shown[: place + 1]])),
+                **amounts(account, raw_balance(query, [*prefix, *shown[: place + 1]])),
             }
             for place, group in enumerate(shown)
         ],

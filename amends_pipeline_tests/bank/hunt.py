@@ -1,4 +1,4 @@
-"""Look for a change that the fold and the second checker judge differently, for as long as asked.
+"""Look for a change that the folds and the second checker judge differently, for as long as asked.
 
     python -m amends_pipeline_tests.bank.hunt SECONDS [SEED [CHANGES]]
 
@@ -10,6 +10,7 @@ one query, account, entry or group comes first: two structural codes are then no
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from collections import Counter
@@ -17,9 +18,10 @@ from contextlib import ExitStack
 from copy import deepcopy
 from random import Random
 
+from amends_pipeline.bank.balances import fold_balances, fold_balances_bytes
 from amends_pipeline.bank.fold import fold_balance
 from amends_pipeline_tests.bank.changing import changed, drawn_change, places, texts_of
-from amends_pipeline_tests.bank.checker import check
+from amends_pipeline_tests.bank.checker import check, check_balances
 from amends_pipeline_tests.bank.drawing import drawn_case
 
 ACCEPTED = "BALANCE_FOLDED"
@@ -60,6 +62,32 @@ def disagreement(case):
     return expected["code"], result.get("code"), members
 
 
+def disagreement_about_all(case):
+    """The same about all accounts of the currency, from values and from bytes.
+
+    None also for cases that are no question about all accounts: they start from a checkpoint, or
+    what was changed belongs to one account's question alone.
+    """
+    query, groups, accounts, context = case
+    one_accounts = {"account_id", "checkpoint"}
+    if type(query) is not dict or not one_accounts <= query.keys() or type(groups) is not list:
+        return None
+    if query["checkpoint"] is not None:
+        return None
+    query = {name: query[name] for name in query if name not in one_accounts}
+    code, balances = check_balances(query, groups, accounts, context)
+    lines = [json.dumps(group).encode() + b"\n" for group in groups]
+    for result in (
+        fold_balances(query, iter(groups), accounts, context),
+        fold_balances_bytes(query, lines, accounts, context),
+    ):
+        if result["code"] != code:
+            return code, result["code"], ("fold_balances",)
+        if balances is not None and result["balances"] != balances:
+            return code, code, ("fold_balances",)
+    return None
+
+
 def pattern(case, path):
     steps = ["*" if isinstance(step, int) else step for step in path[1:]]
     return ".".join([case._fields[path[0]], *steps])
@@ -90,7 +118,7 @@ def main(seconds, seed=0, at_once=1):
     while time.monotonic() < end:
         for done, case in drawn_changes(seed, 60, at_once):
             given = deepcopy(case) if cases % 100 == 0 else None
-            differs = disagreement(case)
+            differs = disagreement(case) or disagreement_about_all(case)
             if differs is not None and len(done) > 1 and STRUCTURAL.issuperset(differs[:2]):
                 differs = None
             cases += 1
