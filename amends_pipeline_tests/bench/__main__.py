@@ -10,7 +10,7 @@ from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
-from amends_pipeline_tests.bench import table
+from amends_pipeline_tests.bench import document, table
 from amends_pipeline_tests.bench.measure import FAMILIES, Family, Measurement, chosen, missing
 from amends_pipeline_tests.bench.stage import Options, Stage
 
@@ -50,6 +50,9 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--no-peers", action="store_true", help="leave the peers out")
     parser.add_argument("--out", type=Path, default=Path("bench.json"), metavar="bench.json")
+    parser.add_argument(
+        "--document", action="store_true", help="renew docs/PERFORMANCE.md from bench.json"
+    )
     parser.add_argument("--list", action="store_true", help="name the rows, and measure nothing")
     return parser.parse_args(arguments)
 
@@ -60,6 +63,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if asked.list:
         for family in FAMILIES:
             sys.stdout.write(f"{', '.join(family.rows):12} {family.title}\n")
+        return 0
+    if asked.document:
+        document.write(asked.out)
         return 0
     wanted = tuple(row for row in asked.rows.replace(" ", "").split(",") if row)
     families = list(chosen(wanted))

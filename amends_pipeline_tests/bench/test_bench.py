@@ -10,7 +10,7 @@ import json
 import pytest
 
 from amends_pipeline_tests.bench import __main__ as bench
-from amends_pipeline_tests.bench import table, truth
+from amends_pipeline_tests.bench import document, table, truth
 from amends_pipeline_tests.bench.measure import (
     FAMILIES,
     Measurement,
@@ -65,6 +65,8 @@ def test_small_rows_are_measured_and_what_they_measure_is_right(stage, tmp_path,
     assert latency["unit"] == "ms"
     assert latency["must"] == "≤ 6.5 × commit floor"
     assert latency["ratio"] > 0
+    again, _ = document.read(tmp_path / "bench.json")
+    assert again == table.sorted_rows(measurements)
     record_property("report", table.text(measurements, machine, width=150))
 
 
@@ -209,3 +211,41 @@ def test_rows_stand_in_the_order_of_their_numbers():
     assert in_order(["11", "B1", "2", "1"]) == ["1", "2", "11", "B1"]
     rows = [Measurement(row, "", None, "") for row in ("17", "2")]
     assert [each.row for each in table.sorted_rows(rows)] == ["2", "17"]
+
+
+# ---------------------------------------------------------------- the document
+
+MACHINE = {
+    "cores": 2,
+    "processor": "Z80",
+    "python": "3.11",
+    "postgresql": "18",
+    "fsync": "on",
+    "load1": 0.5,
+}
+
+
+def test_the_document_gets_a_line_a_measurement_and_keeps_its_prose():
+    row = Row("1", "a correction", "ms", [0.5, 0.7, 0.6], "some | rows")
+    told = [row.beside(Peer("floor", 0.2), at_most(6.5, 2.5))]
+    text = f"# Before\n\n{document.START}\nold\n{document.END}\n\nAfter.\n"
+    made = document.renewed(text, told, MACHINE)
+    assert "2 cores of Z80" in made
+    assert (
+        "| 1 | a correction (some \\| rows) | 0.6 ms | 0.5 to 0.7 (3) | 3 × floor: 0.2 ms"
+        " | ≤ 6.5 × floor | ≤ 2.5 × floor | yes |"
+    ) in made.splitlines()
+    assert "old" not in made
+    assert made.startswith("# Before\n")
+    assert made.endswith("\n\nAfter.\n")
+    assert document.renewed(made, told, MACHINE) == made
+
+
+def test_the_document_in_the_project_has_its_markers():
+    text = document.DOCUMENT.read_text(encoding="utf-8")
+    assert document.renewed(text, [], MACHINE) != text
+
+
+def test_without_a_measurement_there_is_nothing_to_document(tmp_path):
+    with pytest.raises(SystemExit, match=r"expected what `make bench` writes, found nothing"):
+        document.read(tmp_path / "bench.json")
