@@ -13,13 +13,13 @@ from amends_pipeline.bank.export import judge_reason
 from amends_pipeline.bank.grammar import SUPPORTED_CURRENCIES
 from amends_pipeline.bank.journal import is_reversal
 from amends_pipeline.bank.members import Fault, within
-from amends_pipeline.bank.values import digest, signed
+from amends_pipeline.bank.values import digest
 from amends_pipeline.kernel.display import shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from amends_pipeline.bank.values import Account, Command, Correction, Group, Journal, Leg
+    from amends_pipeline.bank.values import Account, Command, Correction, Group, Leg
 
 _BEFORE_ALL_TIME: Final = ""
 
@@ -39,12 +39,13 @@ class History:
         accounts: Mapping[str, Account],
         observed_at: str | None = None,
     ) -> None:
-        self._scope = (ledger_id, entity_id)
+        self._ledger_id = ledger_id
+        self._entity_id = entity_id
         self._accounts = accounts
         self._currencies = {
             account.account_id: account.currency
             for account in accounts.values()
-            if (account.ledger_id, account.entity_id) == self._scope
+            if (account.ledger_id, account.entity_id) == (ledger_id, entity_id)
         }
         self._observed_at = observed_at
         self.groups: dict[str, bytes] = {}
@@ -84,16 +85,21 @@ class History:
         journals = group.journals
         group_digest = digest(group)
         self._judge_place(group, int(journals[0].sequence), group_digest)
-        if (group.ledger_id, group.entity_id) != self._scope:
-            raise _out_of_scope(group, self._scope)
-        for journal in journals:
-            self._judge_scope(journal.command)
-        self._judge_identities(journals)
-        for journal in journals:
-            if sum(map(signed, journal.command.legs)):
-                raise _unbalanced(journal.command)
+        if group.ledger_id != self._ledger_id or group.entity_id != self._entity_id:
+            raise self._out_of_scope(group)
+        commands = [journal.command for journal in journals]
+        for command in commands:
+            self._judge_scope(command)
+        self._judge_identities(commands)
+        for command in commands:
+            total = 0
+            for leg in command.legs:
+                amount = int(leg.amount_minor)
+                total += amount if leg.side == "debit" else -amount
+            if total:
+                raise _unbalanced(command)
         if group.correction is not None:
-            self._judge_correction(journals[0].command, journals[1].command, group.correction)
+            self._judge_correction(commands[0], commands[1], group.correction)
         self._judge_clocks(group, stamped=stamped)
         return group_digest
 
@@ -114,13 +120,14 @@ class History:
             raise Fault(code, f"sequence {wanted}", str(first))
 
     def _judge_scope(self, command: Command) -> None:
-        if (command.ledger_id, command.entity_id) != self._scope:
-            raise _out_of_scope(command, self._scope)
+        if command.ledger_id != self._ledger_id or command.entity_id != self._entity_id:
+            raise self._out_of_scope(command)
         currency = command.currency
         if currency not in SUPPORTED_CURRENCIES:
             raise Fault(Code.UNSUPPORTED_CURRENCY, "a currency of ISO 4217", shown(currency))
+        currency_of = self._currencies.get
         for leg in command.legs:
-            if self._currencies.get(leg.account_id) != currency:
+            if currency_of(leg.account_id) != currency:
                 raise self._not_bookable(leg.account_id, currency)
 
     def _not_bookable(self, account_id: str, currency: str) -> Fault:
@@ -128,21 +135,27 @@ class History:
         if account is None:
             return Fault(Code.INVALID_ACCOUNTS, "a known account", account_id)
         if account_id not in self._currencies:
-            return _out_of_scope(account, self._scope)
+            return self._out_of_scope(account)
         expected = f"accounts of the command's currency {currency}"
         return Fault(Code.CURRENCY_MISMATCH, expected, f"{account_id} of {account.currency}")
 
-    def _judge_identities(self, journals: tuple[Journal, ...]) -> None:
-        commands = [journal.command for journal in journals]
-        names = [command.journal_id for command in commands]
-        for name in names:
-            if name in self.journals or names.count(name) > 1:
-                raise Fault(Code.DUPLICATE_JOURNAL, "each journal once", f"{name} again")
-        names = [command.business_operation_id for command in commands]
-        for name in names:
-            if name in self.operations or names.count(name) > 1:
-                expected = "each business operation once"
-                raise Fault(Code.DUPLICATE_BUSINESS_OPERATION, expected, f"{name} again")
+    def _out_of_scope(self, value: Group | Command | Account) -> Fault:
+        expected = f"ledger {self._ledger_id}, entity {self._entity_id}"
+        found = f"{value.ledger_id}, {value.entity_id}"
+        return Fault(Code.SCOPE_MISMATCH, expected, found)
+
+    def _judge_identities(self, commands: list[Command]) -> None:
+        for command in commands:
+            if command.journal_id in self.journals:
+                raise _again(Code.DUPLICATE_JOURNAL, "journal", command.journal_id)
+        if len({command.journal_id for command in commands}) != len(commands):
+            raise _again(Code.DUPLICATE_JOURNAL, "journal", commands[0].journal_id)
+        code, name = Code.DUPLICATE_BUSINESS_OPERATION, "business operation"
+        for command in commands:
+            if command.business_operation_id in self.operations:
+                raise _again(code, name, command.business_operation_id)
+        if len({command.business_operation_id for command in commands}) != len(commands):
+            raise _again(code, name, commands[0].business_operation_id)
 
     def _judge_correction(self, reversal: Command, replacement: Command, link: Correction) -> None:
         for name in _SHARED:
@@ -181,16 +194,22 @@ class History:
         recorded = self.last_recorded_at
         for journal in group.journals:
             command = journal.command
-            _in_order("recorded_at of journals", recorded, journal.recorded_at)
-            recorded = journal.recorded_at
-            _in_order("effective_at, recorded_at", command.effective_at, recorded)
-            _in_order("source_available_at, recorded_at", command.source_available_at, recorded)
+            before, recorded = recorded, journal.recorded_at
+            if before > recorded:
+                raise _disorder("recorded_at of journals", before, recorded)
+            if command.effective_at > recorded:
+                raise _disorder("effective_at, recorded_at", command.effective_at, recorded)
+            if command.source_available_at > recorded:
+                clocks = "source_available_at, recorded_at"
+                raise _disorder(clocks, command.source_available_at, recorded)
         if stamped:
             available = group.available_at
-            _in_order("recorded_at, available_at", recorded, available)
-            _in_order("available_at of groups", self.last_available_at, available)
-            if self._observed_at is not None:
-                _in_order("available_at, observed_at", available, self._observed_at)
+            if recorded > available:
+                raise _disorder("recorded_at, available_at", recorded, available)
+            if self.last_available_at > available:
+                raise _disorder("available_at of groups", self.last_available_at, available)
+            if self._observed_at is not None and available > self._observed_at:
+                raise _disorder("available_at, observed_at", available, self._observed_at)
 
     def _take(self, group: Group, group_digest: bytes, *, stamped: bool) -> None:
         self.groups[group.group_id] = group_digest
@@ -221,16 +240,13 @@ _SHARED: Final = (
 """What the members of a correction agree about."""
 
 
-def _in_order(clocks: str, earlier: str, later: str) -> None:
-    if earlier > later:
-        found = f"{earlier}, then {later}"
-        raise Fault(Code.CLOCK_ORDER_VIOLATION, f"{clocks} in this order", found)
+def _again(code: Code, name: str, identifier: str) -> Fault:
+    return Fault(code, f"each {name} once", f"{identifier} again")
 
 
-def _out_of_scope(value: Group | Command | Account, scope: tuple[str, str]) -> Fault:
-    expected = f"ledger {scope[0]}, entity {scope[1]}"
-    found = f"{value.ledger_id}, {value.entity_id}"
-    return Fault(Code.SCOPE_MISMATCH, expected, found)
+def _disorder(clocks: str, earlier: str, later: str) -> Fault:
+    expected = f"{clocks} in this order"
+    return Fault(Code.CLOCK_ORDER_VIOLATION, expected, f"{earlier}, then {later}")
 
 
 def _unbalanced(command: Command) -> Fault:

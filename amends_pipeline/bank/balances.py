@@ -25,7 +25,6 @@ from amends_pipeline.bank.fold import (
     judge_scope,
 )
 from amends_pipeline.bank.members import Fault
-from amends_pipeline.bank.values import signed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -125,21 +124,22 @@ class _Totals:
 
     def take(self, start: int, groups: list[Group]) -> Rejection | None:
         """Admit groups numbered from `start` and count what is selected; stop at a fault."""
-        query, raw = self._query, self.raw
+        currency, effective_cutoff = self._query.currency, self._query.effective_cutoff
+        raw = self.raw
         admit = self.history.admit
         for number, group in enumerate(groups, start):
-            rejection = admit(group, f"group {number}")
+            rejection = admit(group)
             if rejection is not None:
-                return rejection
-            if group.available_at > query.knowledge_cutoff:
+                return rejection._replace(
+                    where=rejection.where.replace("group", f"group {number}", 1)
+                )
+            if group.available_at > self._query.knowledge_cutoff:
                 continue
             for journal in group.journals:
                 command = journal.command
-                if (
-                    command.currency == query.currency
-                    and command.effective_at <= query.effective_cutoff
-                ):
+                if command.currency == currency and command.effective_at <= effective_cutoff:
                     for leg in command.legs:
-                        raw[leg.account_id] += signed(leg)
+                        amount = int(leg.amount_minor)
+                        raw[leg.account_id] += amount if leg.side == "debit" else -amount
             self.visible_through = journal.sequence
         return None

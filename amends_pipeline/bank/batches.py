@@ -26,7 +26,8 @@ import msgspec
 
 from amends_pipeline.bank import export, grammar, members
 from amends_pipeline.bank.codes import RefusedError
-from amends_pipeline.bank.export import MAX_LEGS, MIN_LEGS
+from amends_pipeline.bank.export import MAX_LEGS
+from amends_pipeline.bank.grammar import MONTH_END
 from amends_pipeline.bank.values import Group
 from amends_pipeline.kernel.errors import StrictJsonError
 from amends_pipeline.kernel.instants import DATE_END
@@ -35,7 +36,7 @@ from amends_pipeline.kernel.remembered import Remembered
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from amends_pipeline.bank.values import Journal
+    from amends_pipeline.bank.values import Command, Journal
 
 BATCH: Final = 256
 """Groups proven together. One odd group costs the others of its batch a second look."""
@@ -149,81 +150,71 @@ def _quotes(group: Group) -> int:
 
 
 def _proven(groups: Sequence[Group]) -> bool:
-    """Prove the points above but the first for groups that the typed decoder let pass."""
-    columns = _Columns()
-    return all(map(columns.take, groups)) and columns.are_proven()
+    """Prove the points above but the first for groups that the typed decoder let pass.
 
-
-class _Columns:
-    """The texts of a batch, gathered by their grammar."""
-
-    def __init__(self) -> None:
-        self.identifiers: list[str] = []
-        self.timestamps: list[str] = []
-        self.numbers: list[str] = []
-        self.consecutive: list[tuple[str, str]] = []
-        self.few: set[str] = set()
-        """Identifiers that many groups share."""
-        self.free: set[str] = set()
-        """Texts of no grammar."""
-
-    def take(self, group: Group) -> bool:
-        """Gather the texts of a group, and tell whether it keeps its own rules."""
-        link = group.correction
+    Texts are gathered by their grammar; one by one, only a group's own rules are looked at.
+    """
+    identifiers: list[str] = []
+    timestamps: list[str] = []
+    numbers: list[str] = []
+    few: set[str] = set()  # identifiers that many groups share
+    free: set[str] = set()  # texts of no grammar
+    pairs: list[tuple[Journal, Journal]] = []
+    for group in groups:
         journals = group.journals
-        if group.kind == "posting":
-            if len(journals) != 1 or link is not None:
+        link = group.correction
+        if link is not None:
+            if group.kind == "posting" or len(journals) != 2:  # noqa: PLR2004 - a pair
                 return False
-        elif len(journals) != 2 or link is None:  # noqa: PLR2004 - reversal and replacement
-            return False
-        else:
-            self.consecutive.append((journals[0].sequence, journals[1].sequence))
-            self.identifiers += (
+            pairs.append((journals[0], journals[1]))
+            identifiers += (
                 link.correction_id,
                 link.original_journal_id,
                 link.reversal_journal_id,
                 link.replacement_journal_id,
             )
-            self.free.add(link.reason)
-        self.identifiers.append(group.group_id)
-        self.timestamps.append(group.available_at)
-        self.few.add(group.ledger_id)
-        self.few.add(group.entity_id)
-        return all(map(self._take_journal, journals))
+            free.add(link.reason)
+        elif group.kind == "correction" or len(journals) != 1:
+            return False
+        identifiers.append(group.group_id)
+        timestamps.append(group.available_at)
+        few.add(group.ledger_id)
+        few.add(group.entity_id)
+        for journal in journals:
+            command = journal.command
+            effective_at = command.effective_at
+            identifiers += (command.journal_id, command.business_operation_id)
+            timestamps += (effective_at, command.source_available_at, journal.recorded_at)
+            few.add(command.ledger_id)
+            few.add(command.entity_id)
+            free.add(command.currency)
+            if command.booking_period != effective_at[:MONTH_END] or journal.adjustment_reason:
+                if not _is_explained(command, journal.adjustment_reason):
+                    return False
+                free.add(journal.adjustment_reason)
+            legs = command.legs
+            accounts = {leg.account_id for leg in legs}
+            if not 1 < len(accounts) <= len(legs) <= MAX_LEGS:
+                return False
+            few |= accounts
+            numbers.append(journal.sequence)
+            numbers += [leg.amount_minor for leg in legs]
+    return (
+        _all_match(_identifiers, identifiers)
+        and _all_match(_numbers, numbers)
+        and _all_match(_times_of_day, [text[DATE_END:] for text in timestamps])
+        and all(map(grammar.is_day.__getitem__, {text[:DATE_END] for text in timestamps}))
+        and all(map(_is_identifier.__getitem__, few))
+        and all(map(grammar.is_whole_text, free))
+        and all(int(one.sequence) + 1 == int(other.sequence) for one, other in pairs)
+    )
 
-    def _take_journal(self, journal: Journal) -> bool:
-        command = journal.command
-        legs = command.legs
-        accounts = {leg.account_id for leg in legs}
-        effective_at, reason = command.effective_at, journal.adjustment_reason
-        self.identifiers += (command.journal_id, command.business_operation_id)
-        self.timestamps += (effective_at, command.source_available_at, journal.recorded_at)
-        self.numbers.append(journal.sequence)
-        self.numbers += [leg.amount_minor for leg in legs]
-        self.few |= accounts
-        self.few.add(command.ledger_id)
-        self.few.add(command.entity_id)
-        self.free.add(command.currency)
-        if command.booking_period == effective_at[: grammar.MONTH_END]:
-            is_explained = not reason
-        else:
-            self.free.add(reason)
-            is_explained = grammar.is_booking_period(command.booking_period) and bool(
-                reason.strip()
-            )
-        return is_explained and MIN_LEGS <= len(legs) <= MAX_LEGS and len(accounts) > 1
 
-    def are_proven(self) -> bool:
-        """Tell whether every gathered text keeps its grammar."""
-        return (
-            _all_match(_identifiers, self.identifiers)
-            and _all_match(_numbers, self.numbers)
-            and _all_match(_times_of_day, [text[DATE_END:] for text in self.timestamps])
-            and all(map(grammar.is_day.__getitem__, {text[:DATE_END] for text in self.timestamps}))
-            and all(map(_is_identifier.__getitem__, self.few))
-            and all(map(grammar.is_whole_text, self.free))
-            and all(int(first) + 1 == int(second) for first, second in self.consecutive)
-        )
+def _is_explained(command: Command, reason: str) -> bool:
+    """Tell whether the reason of a booking outside its economic month, or for none, is right."""
+    if command.booking_period == command.effective_at[:MONTH_END]:
+        return not reason
+    return grammar.is_booking_period(command.booking_period) and bool(reason.strip())
 
 
 def _all_match(match_lines: Callable[[str], object], texts: list[str]) -> bool:
