@@ -6,6 +6,7 @@ from amends_pipeline.bank.codes import Rejection
 from amends_pipeline.bank.posting import Booking, Request, decide, parse_posting
 from amends_pipeline.flows.bank_settle import settled
 from amends_pipeline.flows.bank_stamp import receipt_of
+from amends_pipeline.kernel.errors import Contended, DatabaseUnavailable, OutcomeUnknown
 from amends_pipeline.ports.bank import BankJournal
 
 
@@ -16,7 +17,8 @@ def post(
 
     command, adjustment_reason: JSON values. The same command again is answered with the group that
     it made. Raises UnknownStream; OutcomeUnknown when the database went away in the moment of the
-    commit and does not come back: post it again then; other OperationErrors, and nothing is done.
+    commit or before the receipt, and does not come back: post it again then. After any other error
+    nothing is done.
     """
     request = parse_posting(command, adjustment_reason)
     if isinstance(request, Rejection):
@@ -45,4 +47,9 @@ def book(journal: BankJournal, stream_id: str, request: Request) -> Booking | Re
     booked = settled(attempt)
     if isinstance(booked, Rejection):
         return booked
-    return booked._replace(group=receipt_of(journal, stream_id, booked.group))
+    try:
+        return booked._replace(group=receipt_of(journal, stream_id, booked.group))
+    except (Contended, DatabaseUnavailable) as error:
+        where, expected = f"group {booked.group.group_id} of stream {stream_id}", "its receipt"
+        found = f"it committed, and {error.found}"
+        raise OutcomeUnknown(where, expected=expected, found=found) from None

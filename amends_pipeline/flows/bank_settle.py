@@ -19,24 +19,28 @@ PAUSE_SECONDS: Final = 0.02
 Outcome = TypeVar("Outcome")
 
 
-def settled(act: Callable[[bool], Outcome]) -> Outcome:
+def settled(act: Callable[[bool], Outcome], *, begun: bool = False) -> Outcome:
     """Run a transaction until its outcome is known, and return that.
 
-    act: is told whether the outcome of an earlier attempt is unknown. Raises what it raises;
-    OutcomeUnknown, or Contended, when that is still so after the last attempt.
+    act: is told whether the outcome of an earlier attempt is unknown. begun: it finishes what is
+    committed already, so that a database which is away for a moment is waited for.
+
+    Raises what `act` raises; OutcomeUnknown, or Contended, when that is still so after the last
+    attempt.
     """
     unknown: OutcomeUnknown | None = None
     for attempt in range(ATTEMPTS):
-        if attempt:
-            time.sleep(PAUSE_SECONDS * 2 ** (attempt - 1))
+        last = attempt + 1 == ATTEMPTS
         try:
             return act(unknown is not None)
         except OutcomeUnknown as error:
             unknown = error
-        except (Contended, DatabaseUnavailable) as error:
-            if unknown is None and (
-                isinstance(error, DatabaseUnavailable) or attempt + 1 == ATTEMPTS
-            ):
+        except DatabaseUnavailable:
+            if unknown is None and (last or not begun):
                 raise
+        except Contended:
+            if unknown is None and last:
+                raise
+        time.sleep(0 if last else PAUSE_SECONDS * 2**attempt)
     assert unknown is not None  # noqa: S101 - every other way out is above
     raise unknown

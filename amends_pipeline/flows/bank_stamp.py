@@ -36,7 +36,10 @@ def stamp(journal: BankJournal, stream_id: str) -> int:
 
 
 def receipt_of(journal: BankJournal, stream_id: str, group: Group) -> Group:
-    """Return a committed group with its receipt, which it and those before it get if need be."""
+    """Return a committed group with its receipt, which it and those before it get if need be.
+
+    A database that is away for a moment is waited for. Raises OperationErrors of the store.
+    """
     if group.available_at != NO_RECEIPT:
         return group
     last = group.journals[-1]
@@ -54,7 +57,7 @@ def receipt_of(journal: BankJournal, stream_id: str, group: Group) -> Group:
         by_end = {each.last_sequence: each.available_at for each in receipts}
         return with_receipt(group, by_end[int(last.sequence)])
 
-    return settled(attempt)
+    return settled(attempt, begun=True)
 
 
 def observe(journal: BankJournal, stream_id: str) -> KnownHead:

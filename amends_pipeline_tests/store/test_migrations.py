@@ -15,6 +15,7 @@ from amends_pipeline.store.migrate import migrate, revision
 from amends_pipeline.store.migrations import HEAD
 from amends_pipeline.store.postgres import Database
 from amends_pipeline.store.upgrade import FOLDER
+from amends_pipeline_tests.contracts.bank_bench import TableBankBench
 from amends_pipeline_tests.contracts.bench import STORY, Bench, provisioned
 
 COLUMNS = """
@@ -91,12 +92,13 @@ def copy_rows(ledger, url):
                     writing.write(part)
 
 
-def test_a_ledger_of_the_first_revision_is_upgraded_with_all_it_holds(
-    bench, database, database_url
+@pytest.mark.parametrize("released", ["0001", "0003"])
+def test_a_ledger_of_an_earlier_revision_is_upgraded_with_all_it_holds(
+    bench, database, database_url, released
 ):
     bench.drain(STORY, size=3)
     before = bench.observed()
-    migrate(database, to="0001")
+    migrate(database, to=released)
     copy_rows(bench.ledger, database_url)
     with pytest.raises(DatabaseUnavailable, match=f"expected revision {HEAD}"):
         open_ledger(database_url, migrate=False)
@@ -106,6 +108,20 @@ def test_a_ledger_of_the_first_revision_is_upgraded_with_all_it_holds(
         upgraded.drain("D r1 NEW day 4 -4")
     assert revision(database) == HEAD
     assert len(query(database_url, "SELECT * FROM amends.balance")) > 0
+
+
+def test_a_ledger_without_a_bank_gets_one(bench, database, database_url):
+    bench.drain(STORY)
+    migrate(database, to="0003")
+    copy_rows(bench.ledger, database_url)
+    migrate(database)
+    bank = TableBankBench(database_url)
+    try:
+        assert bank.open() is True
+        bank.posted("first")
+        assert bank.export().balance("ADA") == 100
+    finally:
+        bank.close()
 
 
 @pytest.mark.parametrize("number", ["0099", "9999"])
