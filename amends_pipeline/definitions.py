@@ -9,8 +9,7 @@ from amends_pipeline.defs.inventory.administration import provision_namespace, r
 from amends_pipeline.defs.inventory.assets import relay, view, worker
 from amends_pipeline.defs.inventory.checks import verification
 from amends_pipeline.defs.inventory.landing import land_files
-from amends_pipeline.defs.inventory.refreshing import moved_views, refresh_open_reorders
-from amends_pipeline.defs.inventory.reorders import open_reorders
+from amends_pipeline.defs.inventory.refreshing import REFRESH, moved_views, open_reorders
 from amends_pipeline.defs.inventory.sensors import landed_files, new_records, stale_verdicts
 from amends_pipeline.defs.jobs import REFOLD, VERIFY
 from amends_pipeline.defs.pinned import known_features
@@ -31,7 +30,7 @@ defs = dg.Definitions(
     assets=assets,
     # view_equals_oracle and every_unit_is_verified; outbox_sequence_is_whole is the worker's own
     asset_checks=[verification],
-    jobs=[REFOLD, VERIFY, land_files, refresh_open_reorders, provision_namespace, remove_namespace],
+    jobs=[REFOLD, VERIFY, land_files, REFRESH, provision_namespace, remove_namespace],
     sensors=[new_records, stale_verdicts, landed_files, moved_views],
     resources={"ledger": LedgerResource()},
     # Backfills of assets use this executor, not that of a job.

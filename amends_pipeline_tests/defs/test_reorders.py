@@ -8,13 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from amends_pipeline.defs.catalog import OPEN_REORDERS
-from amends_pipeline.defs.inventory.reorders import (
-    Reorder,
-    below_threshold,
-    open_reorders,
-    path_of,
-    write,
-)
+from amends_pipeline.defs.inventory.refreshing import open_reorders
+from amends_pipeline.defs.inventory.reorders import Reorder, below_threshold, path_of, write
 from amends_pipeline.defs.resources import resource_over
 from amends_pipeline.inventory.config import parse_configuration
 from amends_pipeline.kernel.errors import OperationError

@@ -1,10 +1,11 @@
-"""How the files of `open_reorders` are kept up to date by themselves.
+"""The asset `open_reorders`, and how its files are kept up to date by themselves.
 
 A sensor compares what readers have with what the files were made from. One run makes all that are
 out of date; it has no partition, so that it keeps no correction of a unit waiting.
 """
 
 import json
+from collections.abc import Iterator
 from functools import partial
 from itertools import groupby
 from typing import NamedTuple
@@ -21,9 +22,9 @@ from amends_pipeline.defs.inventory.looking import (
     decided,
     seconds_now,
 )
-from amends_pipeline.defs.inventory.reorders import make, path_of, version_of
+from amends_pipeline.defs.inventory.reorders import Made, make, path_of, version_of
 from amends_pipeline.defs.inventory.runs import tags_of
-from amends_pipeline.defs.partitions import unit_key
+from amends_pipeline.defs.partitions import lacking, unit_key, unit_of
 from amends_pipeline.defs.resources import LedgerResource
 from amends_pipeline.flows.automation import Concern, Request, Skip, requests
 from amends_pipeline.flows.refresh import LONGEST_WAIT_SECONDS, Derived, fingerprint, plan_refreshes
@@ -35,16 +36,45 @@ REFRESH_TAG = "amends/refresh"
 VERSION_TAG = "dagster/data_version"
 
 
-# --- the run
+# --- the asset
 
 
-@dg.op(
-    name="refresh",
-    description="Make the file of each unit anew whose view has moved since it was made.",
-    out=dg.Out(dg.Nothing),
+@dg.multi_asset(
+    name="open_reorders",
+    description=(
+        "Write the stock keys of a unit that are below their threshold now; in a run without a"
+        " unit, of all whose view has moved since."
+    ),
+    specs=[OPEN_REORDERS],
 )
-def refresh_op(context: dg.OpExecutionContext, ledger: LedgerResource) -> None:
-    """Units of namespaces that follow, namespace by namespace, each from one moment."""
+def open_reorders(
+    context: dg.AssetExecutionContext, ledger: LedgerResource
+) -> Iterator[dg.MaterializeResult[None]]:
+    """One snapshot, one file; a unit that its namespace does not have gets none."""
+    if context.has_partition_key:
+        made = _made(unit_of(context.partition_key), ledger)
+        yield dg.MaterializeResult(
+            metadata=made.metadata, data_version=dg.DataVersion(made.version)
+        )
+    else:
+        _refresh(context, ledger)
+
+
+def _made(unit: Unit, ledger: LedgerResource) -> Made:
+    with (
+        failing_clearly(),
+        ledger.open() as opened,
+        opened.store.snapshot(unit.namespace) as moment,
+    ):
+        missing = lacking(moment.info(), unit)
+        if missing:
+            return Made(missing)
+        [(_, made)] = make(moment, unit.namespace, [unit.partition], ledger.home)
+        return made
+
+
+def _refresh(context: dg.AssetExecutionContext, ledger: LedgerResource) -> None:
+    """Units of namespaces that follow, namespace by namespace, each of these from one moment."""
     made = 0
     with failing_clearly(), ledger.open() as opened:
         followed = [each for each in opened.store.standing() if each.follows]
@@ -88,17 +118,15 @@ def _is_made(instance: dg.DagsterInstance, unit: Unit, version: str, home: str |
     return False
 
 
-@dg.job(
-    name="refresh_open_reorders",
+REFRESH = dg.define_asset_job(
+    "refresh_open_reorders",
     description=(
         "Make the files of open_reorders anew that are out of date: those of units whose view has"
-        " moved since, in namespaces that follow their source."
+        " moved since, in namespaces that follow their source. With a partition, that one's."
     ),
+    selection=dg.AssetSelection.assets(OPEN_REORDERS.key),
     executor_def=dg.in_process_executor,
 )
-def refresh_open_reorders() -> None:
-    """One step for all units."""
-    refresh_op()
 
 
 # --- the sensor
@@ -111,7 +139,7 @@ def refresh_open_reorders() -> None:
         " readers have has changed and then stood still from one look to the next, or has not been"
         f" still for {LONGEST_WAIT_SECONDS} s. The queue takes the run last."
     ),
-    job_name=refresh_open_reorders.name,
+    job_name=REFRESH.name,
     minimum_interval_seconds=SLOW_TICK_SECONDS,
     default_status=dg.DefaultSensorStatus.RUNNING,
 )

@@ -1,8 +1,8 @@
 """An example of what to build on the view: the stock keys that should be ordered again.
 
 It reads what every reader sees, at one moment, and nothing of the ledger behind it. Copy it: a fact
-of your own is a pure function, an entry of `catalog.py` that depends on the view, and an asset that
-writes the file of one unit.
+of your own is a pure function and a file, an entry of `catalog.py` that depends on the view, and an
+asset like the one in `refreshing.py`, which follows the view by itself.
 """
 
 import os
@@ -16,10 +16,7 @@ from typing import NamedTuple
 import dagster as dg
 
 from amends_pipeline.defs.catalog import OPEN_REORDERS
-from amends_pipeline.defs.inventory.failure import failing_clearly
 from amends_pipeline.defs.inventory.metadata import ROW_COUNT, Metadata, cell, table
-from amends_pipeline.defs.partitions import lacking, unit_of
-from amends_pipeline.defs.resources import LedgerResource
 from amends_pipeline.inventory.config import NamespaceConfig
 from amends_pipeline.inventory.envelope import Envelope, Type
 from amends_pipeline.kernel.errors import OperationError
@@ -141,7 +138,7 @@ def write(path: Path, rows: Sequence[Reorder]) -> None:
             part.unlink()
 
 
-# --- the asset
+# --- what was made
 
 
 class Made(NamedTuple):
@@ -193,26 +190,6 @@ def make(
 def version_of(digest: str, frontier: int) -> str:
     """Name the content of a unit's file: the same view has the same."""
     return f"{digest[:16]}@{frontier}"
-
-
-@dg.multi_asset(
-    name="open_reorders",
-    description="Write the stock keys of a unit that are below their threshold now.",
-    specs=[OPEN_REORDERS],
-)
-def open_reorders(
-    context: dg.AssetExecutionContext, ledger: LedgerResource
-) -> dg.MaterializeResult[None]:
-    """One snapshot, one file; a unit that its namespace does not have gets none."""
-    with failing_clearly():
-        unit = unit_of(context.partition_key)
-        with ledger.open() as opened, opened.store.snapshot(unit.namespace) as moment:
-            missing = lacking(moment.info(), unit)
-            if missing:
-                made = Made(missing)
-            else:
-                [(_, made)] = make(moment, unit.namespace, [unit.partition], ledger.home)
-    return dg.MaterializeResult(metadata=made.metadata, data_version=dg.DataVersion(made.version))
 
 
 def _shown(row: Reorder) -> dict[str, str]:

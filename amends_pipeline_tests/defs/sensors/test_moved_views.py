@@ -10,8 +10,8 @@ import pytest
 
 from amends_pipeline.definitions import defs
 from amends_pipeline.defs.catalog import OPEN_REORDERS
-from amends_pipeline.defs.inventory.refreshing import moved_views
-from amends_pipeline.defs.inventory.reorders import open_reorders, path_of
+from amends_pipeline.defs.inventory.refreshing import moved_views, open_reorders
+from amends_pipeline.defs.inventory.reorders import path_of
 from amends_pipeline.defs.resources import resource_over
 from amends_pipeline.ports import Unit
 from amends_pipeline_tests.defs.conftest import QUIET, on_both
