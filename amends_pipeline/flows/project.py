@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from amends_pipeline.inventory.config import NamespaceConfig
 from amends_pipeline.inventory.envelope import EnvelopeBatch, joined
-from amends_pipeline.inventory.view import Applied, apply
+from amends_pipeline.inventory.view import Applied
+from amends_pipeline.inventory.view_batch import apply_batch, output_ids
 from amends_pipeline.kernel.errors import ProtocolStop
 from amends_pipeline.ports import LedgerStore, OutputLog, Token
 
@@ -54,8 +55,8 @@ def project(
     done = Projected()
     while start < end:
         batch, broken = _read(outputs, token, start)
-        stored = store.view_rows(unit, {envelope.output_id for envelope in batch})
-        applied = apply(config, unit.partition, stored, batch)
+        stored = store.view_rows(unit, output_ids(batch))
+        applied = apply_batch(config, unit.partition, stored, batch)
         until = start + applied.consumed
         stop = None
         if applied.fault is not None:

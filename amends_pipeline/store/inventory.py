@@ -250,8 +250,10 @@ class PostgresStore:
                 where = f"view of {token.unit}, output offset {at}"
                 raise ProtocolStop(where, expected="no stop", found=stopped)
             expect_at(f"view frontier of {token.unit}", expected=start, found=at)
+            writes = view_rows.ViewWrites(rows)
+            writes.copy(transaction.connection, unit_id)
             with transaction.connection.pipeline():
-                view_rows.save_rows(transaction.connection, unit_id, rows)
+                writes.save(transaction.connection, unit_id)
                 transaction.execute(MOVE_VIEW, (until, stop, unit_id))
                 transaction.commit()
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from amends_pipeline.inventory.envelope import Cause, Envelope, OutputId
 from amends_pipeline.store import arrays
-from amends_pipeline.store.bulk import runs
+from amends_pipeline.store.bulk import COPY_ROWS, INT2, INT4, INT8, TEXT, Table, runs
 from amends_pipeline.store.postgres import Connection
 
 COLUMNS: Final = (
@@ -38,6 +38,21 @@ SAVE_REASONS: Final = """
 UPDATE amends.view_row SET reason_txn_ids = %s::text[], reason_revisions = %s::int8[]
 WHERE unit_id = %s AND family = %s AND key = %s AND day = %s
 """
+ROWS: Final = Table(
+    "amends.view_row",
+    {
+        "version": INT8,
+        "close": INT8,
+        "cause_offset": INT8,
+        "cause_revision": INT8,
+        "unit_id": INT4,
+        "key": INT4,
+        "day": INT4,
+        "family": INT2,
+        "type": INT2,
+        "cause_txn_id": TEXT,
+    },
+)
 DELETE_ROWS: Final = "DELETE FROM amends.view_row WHERE unit_id = %s"
 
 
@@ -60,16 +75,50 @@ def envelope(row: Sequence[Any]) -> Envelope:
     return Envelope(key, kind, day, version, close, Cause(offset, txn_id, revision), reasons)
 
 
-def save_rows(connection: Connection, unit_id: int, rows: Mapping[OutputId, Envelope]) -> None:
-    """Store rows in place of what is stored of their ids."""
-    if not rows:
-        return
-    outputs, envelopes = list(rows), list(rows.values())
-    for part in runs([4 * len(each.cause.txn_id) for each in envelopes]):
-        columns = _columns(outputs[part], envelopes[part])
-        connection.execute(SAVE_ROWS, (unit_id, *columns))
-    for output, *reasons in _reasons(rows):
-        connection.execute(SAVE_REASONS, (*reasons, unit_id, *output))
+class ViewWrites:
+    """Rows to be stored in place of what is stored of their ids.
+
+    A row of version 1 takes nobody's place, because no version is lower; where there are many of
+    them they are copied, which no pipeline can take along.
+    """
+
+    def __init__(self, rows: Mapping[OutputId, Envelope]) -> None:
+        self._rows = rows
+        fresh = {output: row for output, row in rows.items() if row.version == 1}
+        self._copied = fresh if len(fresh) >= COPY_ROWS else {}
+
+    def copy(self, connection: Connection, unit_id: int) -> None:
+        """Copy what is copied, outside a pipeline."""
+        if not self._copied:
+            return
+        outputs, envelopes = list(self._copied), list(self._copied.values())
+        causes = [each.cause for each in envelopes]
+        columns: list[Sequence[Any]] = [
+            [each.version for each in envelopes],
+            [each.close for each in envelopes],
+            [cause.offset for cause in causes],
+            [cause.revision for cause in causes],
+            [unit_id] * len(outputs),
+            [output.key for output in outputs],
+            [output.day for output in outputs],
+            [output.family for output in outputs],
+            [each.type for each in envelopes],
+            [cause.txn_id for cause in causes],
+        ]
+        ROWS.insert(connection, columns, copying=True)
+
+    def save(self, connection: Connection, unit_id: int) -> None:
+        """Store the others, and all reasons."""
+        rows = self._rows
+        if self._copied:
+            rows = {each: row for each, row in rows.items() if each not in self._copied}
+        outputs, envelopes = list(rows), list(rows.values())
+        for part in runs([4 * len(each.cause.txn_id) for each in envelopes]):
+            if envelopes:
+                columns = _columns(outputs[part], envelopes[part])
+                connection.execute(SAVE_ROWS, (unit_id, *columns))
+        for output, *reasons in _reasons(self._rows):
+            connection.execute(SAVE_REASONS, (*reasons, unit_id, *output))
 
 
 def _columns(
