@@ -54,8 +54,7 @@ def drawn_accounts(rng):
 
 def drawn_legs(rng, accounts):
     """Balanced legs of at least two accounts of one currency; an account may have several."""
-    own = [each["account_id"] for each in accounts if each["ledger_id"] == "CB-GENERAL"]
-    own = [each for each in own if "." in each]
+    own = [each["account_id"] for each in accounts if "." in each["account_id"]]
     one = rng.choice(own)
     currency = one.split(".")[0]
     others = [each for each in own if each.startswith(currency) and each != one]

@@ -2,10 +2,11 @@
 
     python -m amends_pipeline_tests.bank.hunt SECONDS [SEED [CHANGES]]
 
-draws histories from SEED on, judges each, and judges 60 cases of each with one change, or with up
-to CHANGES of them at once. It prints how many cases had which code, and each disagreement once by
-its kind, with the seed that draws it. With several changes the contract does not say which fault of
-one query, account, entry or group comes first: two structural codes are then no disagreement.
+draws histories from SEED on, judges each, and judges 60 cases of each with one change and 20 with
+one misdeed, or with up to CHANGES of them at once. It prints how many cases had which code, and
+each disagreement once by its kind, with the seed that draws it. With several changes the contract
+does not say which fault of one query, account, entry or group comes first: two structural codes are
+then no disagreement.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import time
 from collections import Counter
 from contextlib import ExitStack
 from copy import deepcopy
+from itertools import chain
 from random import Random
 
 from amends_pipeline.bank.balances import fold_balances, fold_balances_bytes
@@ -23,6 +25,7 @@ from amends_pipeline.bank.fold import fold_balance
 from amends_pipeline_tests.bank.changing import changed, drawn_change, places, texts_of
 from amends_pipeline_tests.bank.checker import check, check_balances
 from amends_pipeline_tests.bank.drawing import drawn_case
+from amends_pipeline_tests.bank.misdeeds import commit
 
 ACCEPTED = "BALANCE_FOLDED"
 STRUCTURAL = {
@@ -94,10 +97,10 @@ def pattern(case, path):
 
 
 def drawn_changes(seed, count, at_once=1):
-    """Yield a drawn case unchanged, then `count` times changed: (paths, case while changed)."""
+    """Yield a drawn case unchanged, then `count` times changed: (where, the case while changed)."""
     rng = Random(seed)  # noqa: S311 - no secret, but a repeatable draw
     case = drawn_case(rng, rng.choice([2, 4, 7]))
-    yield (), case
+    yield [], case
     paths, texts = list(places(case)), texts_of(case)
     for _ in range(count):
         with ExitStack() as stack:
@@ -109,14 +112,24 @@ def drawn_changes(seed, count, at_once=1):
                     continue
                 now = stack.enter_context(changed(now, path, value))
                 done.append(path)
-            yield tuple(done), now
+            yield [pattern(case, path) for path in done], now
+
+
+def drawn_misdeeds(seed, count, at_once=1):
+    """Yield `count` times the drawn case with misdeeds: (their names, the changed copy)."""
+    rng = Random(seed)  # noqa: S311 - no secret, but a repeatable draw
+    case = drawn_case(rng, rng.choice([2, 4, 7]))
+    for _ in range(count):
+        changed_case, done = commit(rng, case, at_once)
+        yield done, changed_case
 
 
 def main(seconds, seed=0, at_once=1):
     end = time.monotonic() + seconds
     first, cases, codes, kinds = seed, 0, Counter(), {}
     while time.monotonic() < end:
-        for done, case in drawn_changes(seed, 60, at_once):
+        changes = drawn_changes(seed, 60, at_once)
+        for done, case in chain(changes, drawn_misdeeds(seed, 20, at_once)):
             given = deepcopy(case) if cases % 100 == 0 else None
             differs = disagreement(case) or disagreement_about_all(case)
             if differs is not None and len(done) > 1 and STRUCTURAL.issuperset(differs[:2]):
@@ -126,14 +139,14 @@ def main(seconds, seed=0, at_once=1):
             if given is not None and given != case:
                 differs = ("inputs", "changed", ())
             if differs is not None:
-                kinds.setdefault(differs, (seed, [pattern(case, path) for path in done]))
+                kinds.setdefault(differs, (seed, done))
         seed += 1
     write = sys.stdout.write
     write(f"{cases} cases from seeds {first} to {seed - 1}, {len(kinds)} kinds of disagreement\n")
     for code, count in codes.most_common():
         write(f"{count:9} {code}\n")
     for kind, (drawn_from, done) in kinds.items():
-        write(f"{kind} seed {drawn_from} at {done}\n")
+        write(f"{kind} seed {drawn_from}: {done}\n")
     return 1 if kinds else 0
 
 

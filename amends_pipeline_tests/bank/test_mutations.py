@@ -17,7 +17,13 @@ from amends_pipeline.bank.fold import fold_balance
 from amends_pipeline_tests.bank.changing import changed, drawn_change, near_texts, places, texts_of
 from amends_pipeline_tests.bank.checker import check
 from amends_pipeline_tests.bank.drawing import Case, drawn_case
-from amends_pipeline_tests.bank.hunt import disagreement, drawn_changes, pattern
+from amends_pipeline_tests.bank.hunt import (
+    disagreement,
+    disagreement_about_all,
+    drawn_changes,
+    drawn_misdeeds,
+    pattern,
+)
 from amends_pipeline_tests.bank.strategies import exports, queries
 from amends_pipeline_tests.bank.written import CEDAR, cedar, checkpoint, context, posting, query
 
@@ -143,14 +149,52 @@ def test_every_text_of_the_story_changed_to_every_similar_one(start):
     assert len(codes) > 12
 
 
-@settings(max_examples=120)
+@settings(max_examples=60)
 @given(st.integers(0, 2**32))
 def test_any_single_change_is_judged_alike(seed):
     for done, case in drawn_changes(seed, 25):
-        assert disagreement(case) is None, [pattern(case, path) for path in done]
+        assert disagreement(case) is None, done
+        assert disagreement_about_all(case) is None, done
 
 
-@settings(max_examples=120)
+@settings(max_examples=60)
+@given(st.integers(0, 2**32))
+def test_any_misdeeds_are_judged_alike(seed):
+    for done, case in drawn_misdeeds(seed, 10, at_once=3):
+        assert disagreement(case) is None, done
+        assert disagreement_about_all(case) is None, done
+
+
+def test_misdeeds_reach_every_code_of_a_history():
+    codes = {check(*case)[0] for seed in range(150) for _, case in drawn_misdeeds(seed, 10)}
+    assert codes >= {
+        "SCOPE_MISMATCH",
+        "CURRENCY_MISMATCH",
+        "UNSUPPORTED_CURRENCY",
+        "KNOWLEDGE_BEYOND_EXPORT",
+        "UNKNOWN_CHECKPOINT",
+        "CHECKPOINT_MISMATCH",
+        "CHECKPOINT_QUERY_MISMATCH",
+        "CHECKPOINT_AFTER_KNOWLEDGE",
+        "CHECKPOINT_OVERLAP",
+        "CHECKPOINT_BALANCE_MISMATCH",
+        "DUPLICATE_GROUP",
+        "GROUP_ID_CONFLICT",
+        "OUT_OF_ORDER_GROUP",
+        "SEQUENCE_GAP",
+        "DUPLICATE_JOURNAL",
+        "DUPLICATE_BUSINESS_OPERATION",
+        "INVALID_GROUP",
+        "INVALID_CORRECTION_LINK",
+        "REVERSAL_OF_REVERSAL",
+        "ALREADY_REVERSED",
+        "INVALID_REVERSAL",
+        "CLOCK_ORDER_VIOLATION",
+        "INCOMPLETE_EXPORT",
+    }
+
+
+@settings(max_examples=60)
 @given(st.data())
 def test_any_single_change_of_another_drawing_is_judged_alike(data):
     export = data.draw(exports(max_groups=5))
@@ -173,7 +217,7 @@ def test_any_single_change_of_another_drawing_is_judged_alike(data):
                 assert disagreement(now) is None, (pattern(case, path), value)
 
 
-@settings(max_examples=120)
+@settings(max_examples=60)
 @given(st.integers(0, 2**32))
 def test_a_fault_of_an_earlier_stage_is_said_before_all_later_ones(seed):
     rng = Random(seed)  # noqa: S311 - no secret, but a repeatable draw
