@@ -1,8 +1,10 @@
 """Exact balances from a committed journal export, at two cutoffs: the rules, pure.
 
-Read in this order: codes, grammar, values, export, checkpoint, admission, fold; then batches and
-balances, which answer all accounts at once, statement, journal. Amounts are Python integers of
-minor units; a raw balance counts debits up and credits down.
+To understand one balance read, in this order: codes, grammar, values, members, export, journal,
+admission, checkpoint, fold. What stands on them: batches and balances, for all accounts at once;
+statement; receipts, heads and posting, for a live journal; oracle and verify, for a second opinion.
+
+Amounts are Python integers of minor units; a raw balance counts debits up and credits down.
 """
 
 from __future__ import annotations

@@ -124,7 +124,7 @@ def _value(line: bytes, number: int) -> object:
 def _typed_values(batch: list[object]) -> list[Group] | None:
     try:
         groups = msgspec.convert(batch, list[Group])
-    except (msgspec.MsgspecError, RecursionError):
+    except (msgspec.MsgspecError, UnicodeEncodeError):  # the latter for a lone surrogate
         return None
     return groups if _proven(groups) else None
 

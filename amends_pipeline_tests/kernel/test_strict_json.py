@@ -8,7 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from amends_pipeline.kernel.canonical import compact_json
-from amends_pipeline.kernel.strict_json import MAX_DEPTH, MAX_DIGITS, StrictJsonError, loads
+from amends_pipeline.kernel.strict_json import (
+    MAX_DEPTH,
+    MAX_DIGITS,
+    AmbiguousJsonError,
+    StrictJsonError,
+    loads,
+)
 
 from .test_canonical import VALUES
 
@@ -151,3 +157,26 @@ def test_changed_bytes_are_refused_or_read_as_others_read_them(data, value):
     except StrictJsonError:
         return
     assert read == json.loads(raw.decode())
+
+
+@pytest.mark.parametrize(
+    ("raw", "kind"),
+    [
+        (b'{"a":1,"a":1}', AmbiguousJsonError),
+        (b"1.0", AmbiguousJsonError),
+        (b"1e400", AmbiguousJsonError),
+        (b"9" * 5_000, AmbiguousJsonError),
+        (b'"\\ud800"', AmbiguousJsonError),
+        (b"[" * 101 + b"]" * 101, AmbiguousJsonError),
+        (b"NaN", StrictJsonError),
+        (b"-Infinity", StrictJsonError),
+        (b"\xef\xbb\xbf1", StrictJsonError),
+        (b"\xff", StrictJsonError),
+        (b"", StrictJsonError),
+        (b"1 1", StrictJsonError),
+    ],
+)
+def test_json_with_two_meanings_is_told_apart_from_what_is_no_json(raw, kind):
+    with pytest.raises(StrictJsonError) as refused:
+        loads(raw)
+    assert type(refused.value) is kind
