@@ -102,18 +102,22 @@ def _carefully(batch: list[bytes], start: int, rest: Iterator[bytes]) -> list[Gr
     groups = []
     numbered = enumerate(chain(batch, rest), start)
     for number, line in islice(numbered, len(batch)):
-        value = _value(line, number)
+        value = read_line(line, number)
         try:
             groups.append(export.parse_group(value, f"group {number}"))
         except RefusedError:
             # A file that cannot be read is no export at all, so that it is read to its end first.
             for later, further in numbered:
-                _value(further, later)
+                read_line(further, later)
             raise
     return groups
 
 
-def _value(line: bytes, number: int) -> object:
+def read_line(line: bytes, number: int) -> object:
+    r"""Read one group of a JSON lines file, the `number`th; it may end with its `\n`.
+
+    Returns what `export.read_value` does. Raises `StrictJsonError`.
+    """
     where = f"groups, line {number}"
     content = line.removesuffix(b"\n")
     if content.endswith(b"\r"):
