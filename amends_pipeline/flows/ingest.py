@@ -60,6 +60,7 @@ class Worker:
     """What is decided, which may be ahead of what is committed by one commit."""
     _next: int = 0
     _sequence: int = 0
+    _aside: frozenset[int] | None = None
     _commits: Commits = field(init=False)
 
     def run(self, until: int) -> int:
@@ -104,8 +105,10 @@ class Worker:
         whole_slices = max(self.commit_records, look) // self.slice_records
         limit = max(1, whole_slices) * self.slice_records
         records = self.source.read(unit.partition, self._next, until, limit)
-        aside = frozenset(entry.offset for entry in self.store.set_asides(unit))
-        whole = read_slice(self.config, unit.partition, records, aside)
+        if self._aside is None:
+            # Once for an epoch: whoever sets a record aside takes the next one, and ends ours.
+            self._aside = frozenset(entry.offset for entry in self.store.set_asides(unit))
+        whole = read_slice(self.config, unit.partition, records, self._aside)
         self._load(whole)
         ends = records.ends(self.slice_records)
         last = records.until >= until

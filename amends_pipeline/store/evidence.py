@@ -154,7 +154,7 @@ class EvidenceWrites:
     """What consecutive decisions add to the evidence of a unit."""
 
     def __init__(self, decisions: Sequence[Decision]) -> None:
-        start = decisions[0].start
+        start = decisions[0].start if decisions else 0
         self._observations = [seen for each in decisions for seen in each.observations]
         self._rejections = [entry for each in decisions for entry in each.rejections]
         known = {(seen.key, seen.txn_id) for seen in self._observations if seen.offset < start}

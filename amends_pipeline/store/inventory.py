@@ -9,7 +9,7 @@ snapshot.py    one moment of a namespace     standing.py   where all units stand
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Final
 
 from amends_pipeline.inventory.authority import Authority
@@ -37,12 +37,21 @@ from amends_pipeline.store.evidence import EvidenceWrites, load_authorities, loa
 from amends_pipeline.store.keys import load_keys, save_keys
 from amends_pipeline.store.namespaces import Namespaces
 from amends_pipeline.store.ownership import CLAIM, LOCK_WORKER, Ownership, expect_at
-from amends_pipeline.store.postgres import Connection, Database
+from amends_pipeline.store.postgres import Connection, Database, Transaction, Unmet
 from amends_pipeline.store.snapshot import PostgresSnapshot, read_set_asides
 from amends_pipeline.store.standing import read_standing
 
 MOVE_WORKER: Final = """
 UPDATE amends.worker_progress SET next_offset = %s, next_sequence = %s WHERE unit_id = %s
+"""
+# Guard, lock and move in one. A row that is not as expected is divided by: the error stops all that
+# was sent behind this statement, COMMIT included.
+MOVE_WORKER_FROM: Final = """
+WITH moved AS (
+    UPDATE amends.worker_progress SET next_offset = %s, next_sequence = %s
+    WHERE unit_id = %s AND epoch = %s AND next_offset = %s AND next_sequence = %s RETURNING 1
+)
+SELECT 1 / count(*) FROM moved
 """
 MOVE_RELAY: Final = "UPDATE amends.relay_progress SET acknowledged = %s WHERE unit_id = %s"
 MOVE_VIEW: Final = """
@@ -184,11 +193,16 @@ class PostgresStore:
 
     def commit(self, token: Token, decisions: Sequence[Decision]) -> None:
         """Install consecutive decisions, all or none."""
+        evidence = EvidenceWrites(decisions)
+        if decisions and not evidence.many:
+            # One round trip. Where the row is not as expected, the other way says why.
+            with suppress(Unmet):
+                self._commit_at_once(token, decisions, evidence)
+                return
         with self._ownership.owning(token, Role.WORKER) as (transaction, unit_id, frontier):
             if not decisions:
                 return
             offset, sequence = _follow(token.unit, frontier, decisions)
-            evidence = EvidenceWrites(decisions)
             connection = transaction.connection
             if evidence.many:
                 evidence.save(connection, unit_id)
@@ -196,12 +210,22 @@ class PostgresStore:
                 if not evidence.many:
                     evidence.save(connection, unit_id)
                 save_keys(connection, unit_id, decisions)
-                envelopes = joined([decision.envelopes for decision in decisions])
-                for at, part in segments.split(envelopes):
-                    row = (unit_id, frontier[1] + at, len(part), *segments.parameters(part))
-                    transaction.execute(INSERT_OUTBOX, row)
+                _save_outbox(transaction, unit_id, decisions)
                 transaction.execute(MOVE_WORKER, (offset, sequence, unit_id))
                 transaction.commit()
+
+    def _commit_at_once(
+        self, token: Token, decisions: Sequence[Decision], evidence: EvidenceWrites
+    ) -> None:
+        first = decisions[0]
+        frontier = (first.start, first.base_sequence)
+        offset, sequence = _follow(token.unit, frontier, decisions)
+        with self._ownership.owning_at_once(token, Role.WORKER) as (transaction, unit_id):
+            moved = (offset, sequence, unit_id, token.epoch, *frontier)
+            transaction.execute(MOVE_WORKER_FROM, moved)
+            evidence.save(transaction.connection, unit_id)
+            save_keys(transaction.connection, unit_id, decisions)
+            _save_outbox(transaction, unit_id, decisions)
 
     # Relay
 
@@ -313,6 +337,14 @@ def _follow(unit: Unit, frontier: Sequence[int], decisions: Sequence[Decision]) 
         expect_at(where, expected=decision.base_sequence, found=sequence)
         offset, sequence = decision.until, decision.next_sequence
     return offset, sequence
+
+
+def _save_outbox(transaction: Transaction, unit_id: int, decisions: Sequence[Decision]) -> None:
+    base = decisions[0].base_sequence
+    envelopes = joined([decision.envelopes for decision in decisions])
+    for at, part in segments.split(envelopes):
+        row = (unit_id, base + at, len(part), *segments.parameters(part))
+        transaction.execute(INSERT_OUTBOX, row)
 
 
 def _segment(unit: Unit, row: Sequence[object]) -> Segment:

@@ -149,20 +149,41 @@ class Ownership:
         """
         unit_id = self._namespaces.unit_id(token.unit)
         self._check_kind(token, role)
+        with (
+            self._speaking(token) as connection,
+            self._database.write(_LOCKS[role], (unit_id,), on=connection) as transaction,
+        ):
+            yield transaction, unit_id, self._guarded(token, transaction)
+
+    @contextmanager
+    def owning_at_once(self, token: Token, role: Role) -> Iterator[tuple[Transaction, int]]:
+        """A transaction that travels at once. Its first statement must be the guard of the row.
+
+        Raises Unmet when the guard says no; `owning` then says why.
+        """
+        unit_id = self._namespaces.unit_id(token.unit)
+        self._check_kind(token, role)
+        with (
+            self._speaking(token) as connection,
+            self._database.write_at_once(on=connection) as transaction,
+        ):
+            yield transaction, unit_id
+
+    @contextmanager
+    def _speaking(self, token: Token) -> Iterator[Connection | None]:
+        """The connection that holds the token's lock, if there is one: if it is lost, so are we."""
         held = self._held.get(token)
         if held is None:
-            with self._database.write(_LOCKS[role], (unit_id,)) as transaction:
-                yield transaction, unit_id, self._guarded(token, transaction)
+            yield None
             return
         with held.turn:
             if held.connection.closed:
                 raise DatabaseUnavailable(
-                    f"{role} of {token.unit}",
+                    f"{token.role} of {token.unit}",
                     expected="the connection that holds its lock",
                     found="that connection lost, and the lock with it",
                 )
-            with self._database.write(_LOCKS[role], (unit_id,), on=held.connection) as transaction:
-                yield transaction, unit_id, self._guarded(token, transaction)
+            yield held.connection
 
     def _check_kind(self, token: Token, role: Role) -> None:
         where = f"{role} of {token.unit}"

@@ -77,6 +77,10 @@ _NOT_MIGRATED = ("3F000", "42P01", "42703")
 logging.getLogger("psycopg").setLevel(logging.ERROR)
 
 
+class Unmet(Exception):  # noqa: N818 - an answer, not an error
+    """A condition in a statement did not hold, and nothing of its transaction was done."""
+
+
 class Transaction:
     """A transaction that has begun. `first` holds the rows of the statement it began with."""
 
@@ -193,13 +197,41 @@ class Database:
                 transaction.commit()
                 transaction.confirm()
             except BaseException as error:
-                lost = _is_lost(connection, error)
+                self._abandon(transaction, error)
+                raise
+
+    @contextmanager
+    def write_at_once(self, on: Connection | None = None) -> Iterator[Transaction]:
+        """One transaction whose statements, COMMIT included, travel together and are read after.
+
+        Raises Unmet when a statement of it divided by zero, which is how one statement can stop
+        those that were sent behind it.
+        """
+        block: AbstractContextManager[Connection] = self._kept() if on is None else nullcontext(on)
+        with block as connection:
+            transaction = Transaction(connection, [])
+            try:
+                with connection.pipeline():
+                    connection.execute(BEGIN)
+                    yield transaction
+                    transaction.commit()
+                transaction.confirm()
+            except psycopg.errors.DivisionByZero:
                 _roll_back(connection)
-                if not isinstance(error, (psycopg.Error, UnicodeError)):
-                    raise
-                if lost and transaction.committing:
-                    raise self._unknown(error) from None
-                raise self.translation(error) from None
+                raise Unmet from None
+            except BaseException as error:
+                self._abandon(transaction, error)
+                raise
+
+    def _abandon(self, transaction: Transaction, error: BaseException) -> None:
+        """Roll back; raise what happened in our words if it was the database's doing."""
+        lost = _is_lost(transaction.connection, error)
+        _roll_back(transaction.connection)
+        if not isinstance(error, (psycopg.Error, UnicodeError)):
+            return
+        if lost and transaction.committing:
+            raise self._unknown(error) from None
+        raise self.translation(error) from None
 
     @contextmanager
     def writing_once(self, on: Connection | None = None) -> Iterator[Connection]:
