@@ -84,7 +84,9 @@ class History:
     def _judge(self, group: Group, *, stamped: bool) -> bytes:
         journals = group.journals
         group_digest = digest(group)
-        self._judge_place(group, int(journals[0].sequence), group_digest)
+        first, wanted = int(journals[0].sequence), self.last_sequence + 1
+        if first <= self.covered_through or group.group_id in self.groups or first != wanted:
+            raise self._misplaced(group, first, group_digest)
         if group.ledger_id != self._ledger_id or group.entity_id != self._entity_id:
             raise self._out_of_scope(group)
         commands = [journal.command for journal in journals]
@@ -103,21 +105,19 @@ class History:
         self._judge_clocks(group, stamped=stamped)
         return group_digest
 
-    def _judge_place(self, group: Group, first: int, group_digest: bytes) -> None:
+    def _misplaced(self, group: Group, first: int, group_digest: bytes) -> Fault:
         if first <= self.covered_through:
             expected = f"groups after sequence {self.covered_through}, where the checkpoint ends"
-            raise Fault(Code.CHECKPOINT_OVERLAP, expected, str(first))
+            return Fault(Code.CHECKPOINT_OVERLAP, expected, str(first))
         known = self.groups.get(group.group_id)
+        if known == group_digest:
+            return Fault(Code.DUPLICATE_GROUP, "each group once", f"{group.group_id} again")
         if known is not None:
-            found = f"{group.group_id} again"
-            if known == group_digest:
-                raise Fault(Code.DUPLICATE_GROUP, "each group once", found)
-            found = f"{found}, and not the same"
-            raise Fault(Code.GROUP_ID_CONFLICT, "one group under an identifier", found)
+            found = f"{group.group_id} again, and not the same"
+            return Fault(Code.GROUP_ID_CONFLICT, "one group under an identifier", found)
         wanted = self.last_sequence + 1
-        if first != wanted:
-            code = Code.SEQUENCE_GAP if first > wanted else Code.OUT_OF_ORDER_GROUP
-            raise Fault(code, f"sequence {wanted}", str(first))
+        code = Code.SEQUENCE_GAP if first > wanted else Code.OUT_OF_ORDER_GROUP
+        return Fault(code, f"sequence {wanted}", str(first))
 
     def _judge_scope(self, command: Command) -> None:
         if command.ledger_id != self._ledger_id or command.entity_id != self._entity_id:
@@ -145,17 +145,18 @@ class History:
         return Fault(Code.SCOPE_MISMATCH, expected, found)
 
     def _judge_identities(self, commands: list[Command]) -> None:
+        first, last = commands[0], commands[-1]
         for command in commands:
             if command.journal_id in self.journals:
                 raise _again(Code.DUPLICATE_JOURNAL, "journal", command.journal_id)
-        if len({command.journal_id for command in commands}) != len(commands):
-            raise _again(Code.DUPLICATE_JOURNAL, "journal", commands[0].journal_id)
+        if first is not last and first.journal_id == last.journal_id:
+            raise _again(Code.DUPLICATE_JOURNAL, "journal", last.journal_id)
         code, name = Code.DUPLICATE_BUSINESS_OPERATION, "business operation"
         for command in commands:
             if command.business_operation_id in self.operations:
                 raise _again(code, name, command.business_operation_id)
-        if len({command.business_operation_id for command in commands}) != len(commands):
-            raise _again(code, name, commands[0].business_operation_id)
+        if first is not last and first.business_operation_id == last.business_operation_id:
+            raise _again(code, name, last.business_operation_id)
 
     def _judge_correction(self, reversal: Command, replacement: Command, link: Correction) -> None:
         for name in _SHARED:
