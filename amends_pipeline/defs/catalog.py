@@ -5,6 +5,10 @@
 
 The three in the middle are one commit, so one step makes them. What a team builds on the view
 stands in a group of its own.
+
+    bank_export ─► bank_history ─► bank_balances ─► bank_checkpoints
+
+An export is examined where it is taken, so one step makes the first two.
 """
 
 from __future__ import annotations
@@ -12,11 +16,18 @@ from __future__ import annotations
 import dagster as dg
 
 from amends_pipeline.defs import schemas
-from amends_pipeline.defs.partitions import BY_SOURCE_PARTITION, SOURCE_PARTITIONS, UNITS
+from amends_pipeline.defs.partitions import (
+    BY_SOURCE_PARTITION,
+    SOURCE_PARTITIONS,
+    STREAMS,
+    UNITS,
+)
 
 GROUP = "inventory"
+BANK = "bank"
 EXAMPLES = "examples"
 OWNERS = ["team:inventory"]
+BANK_OWNERS = ["team:bank"]
 CODE_VERSION = "1"
 """Moves when the same records would become other facts."""
 
@@ -118,5 +129,63 @@ OPEN_REORDERS = dg.AssetSpec(
     kinds={"pandas", "parquet"},
     code_version="1",
     metadata=schemas.OPEN_REORDERS,
-    skippable=True,  # a run without a unit makes the files of several, and no one asset
+)
+
+BANK_EXPORT = dg.AssetSpec(
+    "bank_export",
+    description=(
+        "The committed groups of a ledger stream, its accounts, and the head that says how far"
+        " they reach, as files of one moment; a row is a group."
+    ),
+    partitions_def=STREAMS,
+    group_name=BANK,
+    owners=BANK_OWNERS,
+    kinds={"postgres", "json"},
+    code_version="1",
+    metadata=schemas.BANK_EXPORT,
+)
+
+BANK_HISTORY = dg.AssetSpec(
+    "bank_history",
+    description=(
+        "What of the export was found to be whole, in order and in balance, from the first"
+        " sequence through the head; a row is a leg."
+    ),
+    deps=[BANK_EXPORT],
+    partitions_def=STREAMS,
+    group_name=BANK,
+    owners=BANK_OWNERS,
+    kinds={"postgres"},
+    code_version="1",
+    metadata=schemas.BANK_HISTORY,
+)
+
+BANK_BALANCES = dg.AssetSpec(
+    "bank_balances",
+    description=(
+        "The exact balance of every account at an economic and a knowledge cutoff, as a Parquet"
+        " file for each ledger stream; a row is an account."
+    ),
+    deps=[BANK_HISTORY],
+    partitions_def=STREAMS,
+    group_name=BANK,
+    owners=BANK_OWNERS,
+    kinds={"pandas", "parquet"},
+    code_version="1",
+    metadata=schemas.BANK_BALANCES,
+)
+
+BANK_CHECKPOINTS = dg.AssetSpec(
+    "bank_checkpoints",
+    description=(
+        "Balances that later folds may start from: sets after one prefix of the history, which"
+        " all of a set share; a row is the balance of an account."
+    ),
+    deps=[BANK_BALANCES],
+    partitions_def=STREAMS,
+    group_name=BANK,
+    owners=BANK_OWNERS,
+    kinds={"postgres", "table"},
+    code_version="1",
+    metadata=schemas.BANK_CHECKPOINTS,
 )

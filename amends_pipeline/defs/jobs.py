@@ -1,10 +1,14 @@
-"""What a person or a sensor may start, one run for each unit."""
+"""What a person or a sensor may start, one run for each unit or ledger stream."""
 
 from collections.abc import Iterator
 
 import dagster as dg
 
 from amends_pipeline.defs.catalog import (
+    BANK_BALANCES,
+    BANK_CHECKPOINTS,
+    BANK_EXPORT,
+    BANK_HISTORY,
     COMMITTED_OUTBOX,
     MATERIALIZED_VIEW,
     OUTPUT_LOG,
@@ -96,3 +100,16 @@ def _verify() -> None:
 
 
 VERIFY: dg.JobDefinition = _verify
+
+FOLD_BANK = dg.define_asset_job(
+    "fold_bank",
+    description=(
+        "Export a ledger stream, examine the export, and make balances and checkpoints of it; the"
+        " checks judge all of them. An export that somebody offers is examined in place of one of"
+        " the live journal when the configuration of exporter names its folder."
+    ),
+    selection=dg.AssetSelection.assets(
+        *(spec.key for spec in (BANK_EXPORT, BANK_HISTORY, BANK_BALANCES, BANK_CHECKPOINTS))
+    ),
+    executor_def=dg.in_process_executor,
+)

@@ -2,6 +2,8 @@
 
 Both dimensions are dynamic: namespaces come and go, and a source may be of any width. A key may
 therefore exist that no namespace has; the assets say so and materialise zeros.
+
+The bank ledger has one dimension: a partition is a ledger stream by its name.
 """
 
 from __future__ import annotations
@@ -16,10 +18,12 @@ from amends_pipeline.kernel.errors import InputError
 from amends_pipeline.ports import NamespaceInfo, Unit
 
 NAMESPACE = "namespace"
+LEDGER_STREAM = "ledger_stream"
 SOURCE_PARTITION = "source_partition"
 
 NAMESPACES = dg.DynamicPartitionsDefinition(name=NAMESPACE)
 SOURCE_PARTITIONS = dg.DynamicPartitionsDefinition(name=SOURCE_PARTITION)
+STREAMS = dg.DynamicPartitionsDefinition(name=LEDGER_STREAM)
 UNITS = dg.MultiPartitionsDefinition({NAMESPACE: NAMESPACES, SOURCE_PARTITION: SOURCE_PARTITIONS})
 
 with known_features():

@@ -1,5 +1,6 @@
-"""The way from an asset to the ledger."""
+"""The way from an asset to its ledger."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,7 +10,8 @@ from pydantic import Field
 
 from amends_pipeline.assembly import open_ledger
 from amends_pipeline.ports import Ledger
-from amends_pipeline.store.server import connect_info
+from amends_pipeline.ports.bank import BankJournal
+from amends_pipeline.store.server import DEFAULT_HOME, HOME_VARIABLE, connect_info
 
 
 class LedgerResource(dg.ConfigurableResource):  # type: ignore[type-arg] # it hands out itself
@@ -51,3 +53,48 @@ def resource_over(ledger: Ledger) -> LedgerResource:
             yield ledger
 
     return OpenLedger()
+
+
+class BankResource(dg.ConfigurableResource):  # type: ignore[type-arg] # it hands out itself
+    """The live journal of the bank ledger, in the database of the other ledgers."""
+
+    home: str | None = Field(
+        default=None,
+        description=(
+            "Folder of the private server, and of the exports below bank. By default AMENDS_HOME,"
+            " else .amends."
+        ),
+    )
+    database: str | None = Field(
+        default=None,
+        description="Database of the ledgers. By default amends, or the one that the URL names.",
+    )
+
+    @contextmanager
+    def open(self) -> Iterator[BankJournal]:
+        """Open the journal for a block. Raises DatabaseUnavailable, SchemaTooNew."""
+        home = None if self.home is None else Path(self.home)
+        with (
+            connect_info(home, database=self.database) as server,
+            open_ledger(server.ledger_url) as ledger,
+        ):
+            yield ledger.bank
+
+    def folder(self, stream_id: str) -> Path:
+        """Return where the exports of a stream lie, whose name is an identifier."""
+        home = Path(self.home or os.environ.get(HOME_VARIABLE) or DEFAULT_HOME)
+        return (home / "bank" / stream_id).absolute()
+
+
+def bank_over(journal: BankJournal, home: Path) -> BankResource:
+    """Make the resource of a journal that is open already, with its exports below a folder."""
+
+    class OpenJournal(BankResource):
+        """Hands out that journal, again and again."""
+
+        @contextmanager
+        def open(self) -> Iterator[BankJournal]:
+            """Hand it out for a block, and leave it open."""
+            yield journal
+
+    return OpenJournal(home=str(home))

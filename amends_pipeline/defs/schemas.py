@@ -77,10 +77,10 @@ def _schema(columns: _Columns) -> dg.TableSchema:
     )
 
 
-def _stored(table: str, columns: _Columns) -> Metadata:
+def _stored(table: str, columns: _Columns, schema: str = "amends") -> Metadata:
     """Name a table or view of ours, and where it is."""
     return {
-        "dagster/table_name": f"amends.{table}",
+        "dagster/table_name": f"{schema}.{table}",
         "dagster/uri": ledger_uri(os.environ),
         "dagster/column_schema": _schema(columns),
     }
@@ -207,4 +207,72 @@ OPEN_REORDERS: Metadata = {
             "short_by": ("uint64", "Units that lack to the threshold."),
         }
     )
+}
+
+
+# --- the bank ledger
+
+_BANK = "amends_bank"
+
+BANK_EXPORT = _stored(
+    "committed_group",
+    {
+        "stream_id": ("integer", "Number of the ledger stream."),
+        "last_sequence": ("bigint", "Where the group ends."),
+        "first_sequence": ("bigint", "Where it begins: the same, or one before in a correction."),
+        "previous_sequence": ("bigint", "Where the group before it ends; null for the first."),
+        "group_id": ("text", "Of the group, once in its stream."),
+    },
+    _BANK,
+)
+BANK_HISTORY = _stored(
+    "leg",
+    {
+        "stream": ("text", "Name of the ledger stream."),
+        "sequence": ("bigint", "Of the journal; sequences have no gaps."),
+        "group_id": ("text", "Of the group that made it visible."),
+        "journal_id": ("text", "Of the journal."),
+        "place": ("bigint", "Of the leg in its journal, from 1."),
+        "account_id": ("text", "The account that is moved."),
+        "side": ("text", "debit or credit."),
+        "amount": ("numeric", "In minor units, an integer of up to 30 digits."),
+        "currency": ("text", "Of the journal, as ISO 4217 has it."),
+        "effective_at": ("text", "When it took effect economically."),
+        "recorded_at": ("text", "When the journal recorded it."),
+        "available_at": ("text", "When its group was seen to be committed; null before that."),
+    },
+    _BANK,
+)
+BANK_BALANCES: Metadata = {
+    "dagster/column_schema": _schema(
+        {
+            "account_id": ("string", "The account."),
+            "currency": ("string", "Of the account."),
+            "normal_side": ("string", "debit or credit: the side that makes it grow."),
+            "raw_balance_minor": ("string", "Debits less credits, in minor units, exact."),
+            "normal_balance_minor": ("string", "The same, as the normal side counts."),
+        }
+    )
+}
+BANK_CHECKPOINTS: Metadata = {
+    **_stored(
+        "checkpoint",
+        {
+            "set_id": ("integer", "Of the prefix and the cutoff, which the whole set shares."),
+            "account_id": ("integer", "Number of the account."),
+            "raw_balance": ("numeric", "Debits less credits, in minor units, exact."),
+        },
+        _BANK,
+    ),
+    "columns_of_checkpoint_set": dg.MetadataValue.table_schema(
+        _schema(
+            {
+                "id": ("integer", "Of the set."),
+                "stream_id": ("integer", "Number of the ledger stream."),
+                "through_sequence": ("bigint", "Where the prefix ends that all of it share."),
+                "effective_cutoff": ("text", "Up to which economic moment it counts."),
+                "provenance_ref": ("text", "Reference of the head under which it was made."),
+            }
+        )
+    ),
 }

@@ -15,6 +15,7 @@ from http.client import HTTPConnection
 from pathlib import Path
 
 import psycopg
+import pyarrow.parquet as pq
 import pytest
 
 from amends_pipeline.assembly import open_ledger
@@ -316,6 +317,14 @@ def shows_the_demo(up):
     ] == [(DEMO, ["p0", "p1"])]
 
 
+def short(home, partition):
+    """What the example's file of a unit of the demo says is to be ordered; None without a file."""
+    path = home / "exports" / DEMO / partition / "open_reorders.parquet"
+    if not path.exists():
+        return None
+    return [(row["item"], row["short_by"]) for row in pq.read_table(path).to_pylist()]
+
+
 def test_it_is_ready_with_something_to_show_and_goes_on_ctrl_c(homes, start):
     home = homes()
     up = start(home)
@@ -332,6 +341,8 @@ def test_it_is_ready_with_something_to_show_and_goes_on_ctrl_c(homes, start):
             map(len, STAGES)
         )
     assert comes_true(lambda: shows_the_demo(up))
+    assert comes_true(lambda: short(home, "p0") == [("DEMO-PART", 10)])
+    assert comes_true(lambda: short(home, "p1") == [])
     # A run gets the stack's tag when it is launched, and some may still be queued.
     assert comes_true(lambda: up.launched() == up.runs().keys() != set())
     status, said, seconds = up.end(signal.SIGINT)

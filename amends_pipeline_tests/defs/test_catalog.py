@@ -11,12 +11,12 @@ import pytest
 
 import amends_pipeline
 from amends_pipeline.definitions import defs
-from amends_pipeline.defs.catalog import EXAMPLES, GROUP
-from amends_pipeline.defs.partitions import SOURCE_PARTITIONS, UNITS
+from amends_pipeline.defs.catalog import BANK, EXAMPLES, GROUP
+from amends_pipeline.defs.partitions import SOURCE_PARTITIONS, STREAMS, UNITS
 from amends_pipeline.defs.schemas import READER_VIEWS, ledger_uri
 
 SPECS = {spec.key.to_user_string(): spec for spec in defs.resolve_all_asset_specs()}
-STORED = sorted(set(SPECS) - {"open_reorders"})
+STORED = sorted(set(SPECS) - {"open_reorders", "bank_balances"})
 # Words with a picture in Dagster 1.13; any other is shown as a plain tag.
 PICTURED_KINDS = {"postgres", "table", "pandas", "parquet"}
 
@@ -24,12 +24,14 @@ PICTURED_KINDS = {"postgres", "table", "pandas", "parquet"}
 @pytest.mark.parametrize("name", sorted(SPECS))
 def test_each_asset_says_what_it_is_and_whose(name):
     spec = SPECS[name]
-    assert spec.group_name == (EXAMPLES if name == "open_reorders" else GROUP)
+    bank = name.startswith("bank_")
+    assert spec.group_name == (EXAMPLES if name == "open_reorders" else BANK if bank else GROUP)
     assert all(owner.startswith("team:") for owner in spec.owners)
     assert spec.owners
     assert len(spec.kinds) <= 3  # Dagster takes no more
     assert spec.kinds & PICTURED_KINDS
-    assert spec.partitions_def == (SOURCE_PARTITIONS if name == "source_log" else UNITS)
+    partitions = {"source_log": SOURCE_PARTITIONS}
+    assert spec.partitions_def == partitions.get(name, STREAMS if bank else UNITS)
     assert spec.code_version or name == "source_log"
 
 
@@ -55,7 +57,8 @@ def test_descriptions_of_steps_checks_and_jobs_are_plain_text_too():
 @pytest.mark.parametrize("name", STORED)
 def test_an_asset_in_the_database_names_its_table_and_where_it_is(name):
     metadata = SPECS[name].metadata
-    assert re.fullmatch(r"amends\.[a-z_]+", metadata["dagster/table_name"])
+    schema = "amends_bank" if name.startswith("bank_") else "amends"
+    assert re.fullmatch(rf"{schema}\.[a-z_]+", metadata["dagster/table_name"])
     assert metadata["dagster/uri"] == ledger_uri({})  # the tests name no server
 
 
@@ -98,6 +101,11 @@ def test_the_columns_that_an_asset_shows_are_those_of_its_table(name, database_u
 def test_the_view_shows_the_columns_of_what_readers_query(view, database_url):
     schema = SPECS["materialized_view"].metadata[f"columns_of_{view}"].schema
     assert shown(schema) == columns_of(f"amends.{view}", database_url)
+
+
+def test_checkpoints_show_the_columns_of_their_sets(database_url):
+    schema = SPECS["bank_checkpoints"].metadata["columns_of_checkpoint_set"].schema
+    assert shown(schema) == columns_of("amends_bank.checkpoint_set", database_url)
 
 
 # --- where

@@ -13,7 +13,7 @@ from dagster._utils.tags import TagConcurrencyLimitsCounter
 
 from amends_pipeline.definitions import defs
 from amends_pipeline.defs.inventory.runs import tags_of
-from amends_pipeline.defs.partitions import UNITS
+from amends_pipeline.defs.partitions import STREAMS, UNITS
 from amends_pipeline.flows.automation import Request
 
 ROOT = Path(__file__).parents[2]
@@ -28,6 +28,9 @@ CHAIN = [
 ]
 
 
+BANK_CHAIN = ["bank_export", "bank_history", "bank_balances", "bank_checkpoints"]
+
+
 def specs() -> dict[str, dg.AssetSpec]:
     return {spec.key.to_user_string(): spec for spec in defs.resolve_all_asset_specs()}
 
@@ -37,12 +40,12 @@ def test_the_definitions_can_be_loaded():
 
 
 def test_each_asset_follows_from_the_one_before_it():
-    assert set(specs()) == set(CHAIN)
-    for before, after in pairwise(CHAIN):
+    assert set(specs()) == {*CHAIN, *BANK_CHAIN}
+    for before, after in (*pairwise(CHAIN), *pairwise(BANK_CHAIN)):
         assert [dep.asset_key.to_user_string() for dep in specs()[after].deps] == [before]
 
 
-def test_units_have_checks_and_one_of_them_guards_the_relay():
+def test_units_and_streams_have_checks_and_one_of_each_guards_what_follows():
     checks = {
         spec.name: spec
         for assets in (*defs.assets, *defs.asset_checks)
@@ -54,10 +57,15 @@ def test_units_have_checks_and_one_of_them_guards_the_relay():
         "outbox_sequence_is_whole": True,
         "view_equals_oracle": False,
         "every_unit_is_verified": False,
+        "bank_export_is_complete": True,
+        "bank_balances_agree": False,
+        "bank_trial_balance_is_zero": False,
     }
     of_units = {name for name, spec in checks.items() if spec.partitions_def == UNITS}
     assert of_units == {"outbox_sequence_is_whole", "view_equals_oracle"}
     assert checks["every_unit_is_verified"].partitions_def is None
+    of_streams = {name for name, spec in checks.items() if spec.partitions_def == STREAMS}
+    assert of_streams == {name for name in checks if name.startswith("bank_")}
 
 
 def test_a_correction_does_not_wait_for_a_verification():

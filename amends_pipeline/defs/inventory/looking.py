@@ -19,6 +19,7 @@ from amends_pipeline.flows.automation import (
     concerns,
     told,
 )
+from amends_pipeline.flows.bank_follow import Followed
 from amends_pipeline.flows.refresh import Derived
 from amends_pipeline.kernel.errors import AmendsError
 from amends_pipeline.store.server import redact
@@ -32,7 +33,7 @@ SLOW_TICK_SECONDS = 9
 """Every second turn: for what nobody waits for as for a correction."""
 
 Looked = dg.SensorResult | dg.SkipReason
-Case = TypeVar("Case", Situation, Landing, Derived)
+Case = TypeVar("Case", Situation, Landing, Derived, Followed)
 
 
 def clearly(context: dg.SensorEvaluationContext, look_around: Callable[[], Looked]) -> Looked:

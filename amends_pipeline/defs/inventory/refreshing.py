@@ -5,7 +5,6 @@ out of date; it has no partition, so that it keeps no correction of a unit waiti
 """
 
 import json
-from collections.abc import Iterator
 from functools import partial
 from itertools import groupby
 from typing import NamedTuple
@@ -41,39 +40,41 @@ VERSION_TAG = "dagster/data_version"
 
 @dg.multi_asset(
     name="open_reorders",
-    description=(
-        "Write the stock keys of a unit that are below their threshold now; in a run without a"
-        " unit, of all whose view has moved since."
-    ),
+    description="Write the stock keys of a unit that are below their threshold now.",
     specs=[OPEN_REORDERS],
 )
 def open_reorders(
     context: dg.AssetExecutionContext, ledger: LedgerResource
-) -> Iterator[dg.MaterializeResult[None]]:
+) -> dg.MaterializeResult[None]:
     """One snapshot, one file; a unit that its namespace does not have gets none."""
-    if context.has_partition_key:
-        made = _made(unit_of(context.partition_key), ledger)
-        yield dg.MaterializeResult(
-            metadata=made.metadata, data_version=dg.DataVersion(made.version)
-        )
-    else:
-        _refresh(context, ledger)
+    with failing_clearly():
+        unit = unit_of(context.partition_key)
+        with ledger.open() as opened, opened.store.snapshot(unit.namespace) as moment:
+            missing = lacking(moment.info(), unit)
+            if missing:
+                made = Made(missing)
+            else:
+                [(_, made)] = make(moment, unit.namespace, [unit.partition], ledger.home)
+    return dg.MaterializeResult(metadata=made.metadata, data_version=dg.DataVersion(made.version))
 
 
-def _made(unit: Unit, ledger: LedgerResource) -> Made:
-    with (
-        failing_clearly(),
-        ledger.open() as opened,
-        opened.store.snapshot(unit.namespace) as moment,
-    ):
-        missing = lacking(moment.info(), unit)
-        if missing:
-            return Made(missing)
-        [(_, made)] = make(moment, unit.namespace, [unit.partition], ledger.home)
-        return made
+OF_A_UNIT = dg.define_asset_job(
+    "open_reorders_of_a_unit",
+    description="Make the file of one unit now.",
+    selection=dg.AssetSelection.assets(OPEN_REORDERS.key),
+    executor_def=dg.in_process_executor,
+)
 
 
-def _refresh(context: dg.AssetExecutionContext, ledger: LedgerResource) -> None:
+# --- the run that makes several
+
+
+@dg.op(
+    name="refresh",
+    description="Make the file of each unit anew whose view has moved since it was made.",
+    out=dg.Out(dg.Nothing),
+)
+def refresh_op(context: dg.OpExecutionContext, ledger: LedgerResource) -> None:
     """Units of namespaces that follow, namespace by namespace, each of these from one moment."""
     made = 0
     with failing_clearly(), ledger.open() as opened:
@@ -118,15 +119,17 @@ def _is_made(instance: dg.DagsterInstance, unit: Unit, version: str, home: str |
     return False
 
 
-REFRESH = dg.define_asset_job(
-    "refresh_open_reorders",
+@dg.job(
+    name="refresh_open_reorders",
     description=(
         "Make the files of open_reorders anew that are out of date: those of units whose view has"
-        " moved since, in namespaces that follow their source. With a partition, that one's."
+        " moved since, in namespaces that follow their source."
     ),
-    selection=dg.AssetSelection.assets(OPEN_REORDERS.key),
     executor_def=dg.in_process_executor,
 )
+def refresh_open_reorders() -> None:
+    """One step for all units."""
+    refresh_op()
 
 
 # --- the sensor
@@ -139,7 +142,7 @@ REFRESH = dg.define_asset_job(
         " readers have has changed and then stood still from one look to the next, or has not been"
         f" still for {LONGEST_WAIT_SECONDS} s. The queue takes the run last."
     ),
-    job_name=REFRESH.name,
+    jobs=[refresh_open_reorders, OF_A_UNIT],  # for the latter the asset's page names the sensor
     minimum_interval_seconds=SLOW_TICK_SECONDS,
     default_status=dg.DefaultSensorStatus.RUNNING,
 )
@@ -164,7 +167,11 @@ def _look_at_views(context: dg.SensorEvaluationContext, ledger: LedgerResource) 
         context,
         [decision],
         [
-            dg.RunRequest(each.run_key, tags={REFRESH_TAG: FILES, **tags_of(each)})
+            dg.RunRequest(
+                each.run_key,
+                job_name=refresh_open_reorders.name,
+                tags={REFRESH_TAG: FILES, **tags_of(each)},
+            )
             for each in requests([decision])
         ],
         "The files of open_reorders are made from what readers have.",

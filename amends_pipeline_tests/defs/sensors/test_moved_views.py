@@ -64,18 +64,26 @@ def locations(unit):
 
 
 @on_both
-def test_files_follow_what_readers_have_once_it_stands_still(drained):
-    request = looked_twice(drained)
+def test_files_follow_what_readers_have_once_it_stands_still(main):
+    main.refold()
+    request = looked_twice(main)
     assert request.partition_key is None, "no correction of a unit waits for it"
+    assert request.job_name == "refresh_open_reorders"
     assert request.tags["dagster/priority"] == "-2"
-    assert execute(drained, request) == ["main|p0"]
+    assert execute(main, request) == ["main|p0"]
     assert locations(MAIN) == ["DEPOT-A"]
-    assert drained.reason(moved_views) == UP_TO_DATE
-    drained.append("A r2 AMEND day 1 -30\n b/C r1 NEW day 1 -60")
-    assert drained.reason(moved_views) == UP_TO_DATE, "readers have nothing of it yet"
-    drained.drain()
-    assert execute(drained, looked_twice(drained)) == ["main|p0"]
+    assert main.reason(moved_views) == UP_TO_DATE
+    main.append("A r2 AMEND day 1 -30\n b/C r1 NEW day 1 -60")
+    assert main.reason(moved_views) == UP_TO_DATE, "readers have nothing of it yet"
+    main.refold()
+    assert execute(main, looked_twice(main)) == ["main|p0"]
     assert locations(MAIN) == ["DEPOT-B"]
+
+
+def test_the_sensor_is_named_where_the_asset_is_shown():
+    repository = defs.get_repository_def()
+    targeted = [repository.get_job(target.job_name) for target in moved_views.targets]
+    assert any(OPEN_REORDERS.key in job.asset_layer.executable_asset_keys for job in targeted)
 
 
 def test_the_asset_tells_of_it_as_when_a_person_makes_it(drained):
