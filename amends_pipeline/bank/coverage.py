@@ -38,8 +38,8 @@ class Coverage(NamedTuple):
     legs: int
     times: dict[str, tuple[str, str]]
     """First and last moment of each clock; none of an empty export."""
-    legs_of: Counter[str]
-    """How many legs each account has."""
+    busiest: str | None
+    """The account with the most legs, of several the first by id; None without accounts."""
     latest: tuple[Group, ...]
     """The last groups, at most `LATEST`, the last one first."""
 
@@ -51,16 +51,17 @@ class Coverage(NamedTuple):
     @property
     def in_scope(self) -> list[Account]:
         """The accounts of the head's ledger and entity, by id."""
-        scope = (self.head.ledger_id, self.head.entity_id)
-        accounts = [
-            each for each in self.accounts.values() if (each.ledger_id, each.entity_id) == scope
-        ]
+        accounts = [each for each in self.accounts.values() if _is_of(each, self.head)]
         return sorted(accounts, key=lambda each: each.account_id)
 
     @property
     def beyond_the_reference(self) -> bool:
         """Whether the reference would take no such history for its length alone."""
         return self.groups > MAX_GROUPS
+
+
+def _is_of(account: Account, head: Head) -> bool:
+    return (account.ledger_id, account.entity_id) == (head.ledger_id, head.entity_id)
 
 
 def examine(accounts: object, context: object, batches: Batches) -> Coverage | Rejection:
@@ -120,6 +121,9 @@ class _Count:
             self._first = self._first or groups[0]
         return None
 
+    def _in_scope(self) -> list[str]:
+        return [name for name, each in self._accounts.items() if _is_of(each, self._head)]
+
     def coverage(self) -> Coverage:
         times: dict[str, tuple[str, str]] = {}
         first = self._first
@@ -138,7 +142,7 @@ class _Count:
             journals=self._journals,
             legs=self._legs.total(),
             times=times,
-            legs_of=self._legs,
+            busiest=min(self._in_scope(), key=lambda each: (-self._legs[each], each), default=None),
             latest=tuple(reversed(self._latest)),
         )
 

@@ -1,0 +1,1 @@
+"""The bank ledger in Dagster: exports, balances and checkpoints of ledger streams."""
