@@ -37,6 +37,9 @@ class Noun(NamedTuple):
 
 
 NOUNS = {
+    "bank": Noun(
+        "amends_pipeline.cli.bank", "bank", "Exact balances from committed journals, two cutoffs."
+    ),
     "demo": Noun(
         "amends_pipeline.cli.demo", "demo", "Show three corrections from input to view, verified."
     ),

@@ -16,6 +16,7 @@ from amends_pipeline.inventory.decision import Decision, Identity
 from amends_pipeline.inventory.envelope import Envelope, EnvelopeBatch, OutputId
 from amends_pipeline.inventory.refold import KeyState
 from amends_pipeline.inventory.slice import Records
+from amends_pipeline.ports.bank import BankJournal
 from amends_pipeline.ports.operations import Counted, Landed, Operations, Verdict
 from amends_pipeline.ports.values import (
     ConflictRef,
@@ -35,6 +36,7 @@ from amends_pipeline.ports.values import (
 )
 
 __all__ = [
+    "BankJournal",
     "ConflictRef",
     "Counted",
     "Evidence",
@@ -373,6 +375,11 @@ class Ledger(Protocol):
     @property
     def operations(self) -> Operations:
         """What people and automation keep beside it."""
+        ...
+
+    @property
+    def bank(self) -> BankJournal:
+        """The live journals of the bank ledger, which lie in the same place."""
         ...
 
     def source(self, name: str) -> SourceLog:

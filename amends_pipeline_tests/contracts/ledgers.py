@@ -9,6 +9,7 @@ from amends_pipeline.outputs.memory import MemoryOutputLog
 from amends_pipeline.ports import Unit
 from amends_pipeline.sources.memory import MemorySource
 from amends_pipeline.store.memory import MemoryStore
+from amends_pipeline.store.memory_bank import BankTables, MemoryBank
 from amends_pipeline.store.memory_operations import MemoryOperations
 from amends_pipeline.store.memory_tables import MemoryTables
 from amends_pipeline_tests.store.postgres_ledger import TestedLedger
@@ -19,11 +20,13 @@ class MemoryLedger:
     """A ledger over tables in memory."""
 
     tables: MemoryTables = field(default_factory=MemoryTables)
+    bank_tables: BankTables = field(default_factory=BankTables)
 
     def __post_init__(self):
         self.store = MemoryStore(self.tables)
         self.outputs = MemoryOutputLog(self.tables)
         self.operations = MemoryOperations(self.tables)
+        self.bank = MemoryBank(self.bank_tables)
 
     def source(self, name: str) -> MemorySource:
         return MemorySource(self.tables, name)
@@ -32,7 +35,7 @@ class MemoryLedger:
 
     def reopened(self) -> MemoryLedger:
         """The same ledger as another process finds it."""
-        return MemoryLedger(self.tables)
+        return MemoryLedger(self.tables, self.bank_tables)
 
     def skip(self, source: str, partition: int, count: int) -> None:
         """Give the next `count` source offsets to nobody."""
