@@ -31,7 +31,6 @@ from amends_pipeline.bank.grammar import MONTH_END
 from amends_pipeline.bank.values import Group
 from amends_pipeline.kernel.errors import StrictJsonError
 from amends_pipeline.kernel.instants import DATE_END
-from amends_pipeline.kernel.remembered import Remembered
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -55,9 +54,6 @@ _times_of_day = re.compile(
     r"(?:T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\.[0-9]{3}Z\n)*+"
 ).fullmatch
 _numbers = re.compile(r"(?:[1-9][0-9]{0,29}\n)*+").fullmatch
-
-# Accounts, ledgers and entities are few, so that each is judged once.
-_is_identifier = Remembered(grammar.is_identifier, limit=1 << 16)
 
 
 def read_values(values: object) -> Iterator[tuple[int, list[Group]]]:
@@ -204,11 +200,10 @@ def _proven(groups: Sequence[Group]) -> bool:
             numbers.append(journal.sequence)
             numbers += [leg.amount_minor for leg in legs]
     return (
-        _all_match(_identifiers, identifiers)
+        _all_match(_identifiers, [*identifiers, *few])
         and _all_match(_numbers, numbers)
         and _all_match(_times_of_day, [text[DATE_END:] for text in timestamps])
         and all(map(grammar.is_day.__getitem__, {text[:DATE_END] for text in timestamps}))
-        and all(map(_is_identifier.__getitem__, few))
         and all(map(grammar.is_whole_text, free))
         and all(int(one.sequence) + 1 == int(other.sequence) for one, other in pairs)
     )
