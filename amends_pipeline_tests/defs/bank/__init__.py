@@ -1,0 +1,1 @@
+"""Runs, checks and the sensor of the bank ledger in Dagster."""
