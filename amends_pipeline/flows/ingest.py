@@ -37,7 +37,8 @@ COMMIT_RECORDS = 40_000
 """Records whose decisions share a commit, at least one decision. What a key needs once per commit,
 reading and writing its days, costs the less a record the more records share it."""
 CACHED_KEYS = 50_000
-CACHED_IDENTITIES = 500_000
+CACHED_IDENTITIES = 1_200_000
+"""Authorities kept, of some 340 bytes each, before all are forgotten and read again as needed."""
 
 OnCommit = Callable[[Sequence[Decision]], None]
 
@@ -84,13 +85,18 @@ class Worker:
     def _observe(self, until: int) -> None:
         """Begin from what is committed; forget what was known when that is somewhere else."""
         progress = self.store.progress(self.token.unit)
+        unit = self.token.unit
         if progress.next_offset != self._next:
             self._known = Known()
+        if progress.next_sequence == 0:
+            first_offset = self.store.info(unit.namespace).first_offsets[unit.partition]
+            # When nothing was ever decided, what is decided from here on is all there is.
+            self._known = Known(complete=progress.next_offset == first_offset)
         self._next, self._sequence = progress.next_offset, progress.next_sequence
-        extent = self.source.extents()[self.token.unit.partition]
+        extent = self.source.extents()[unit.partition]
         if not (extent.start <= self._next <= extent.end and until <= extent.end):
             raise SourceTruncated(
-                f"source {self.source.source}, partition {self.token.unit.partition}",
+                f"source {self.source.source}, partition {unit.partition}",
                 expected=f"records from offset {self._next} to {max(until, self._next)}",
                 found=f"{extent.start} to {extent.end}",
             )
@@ -174,9 +180,10 @@ class Worker:
         if len(known.keys) > CACHED_KEYS or len(known.authorities) > CACHED_IDENTITIES:
             self._commits.wait()
             known = self._known = Known()
-        missing = identities(slice_) - known.authorities.keys()
-        if missing:
-            known.authorities.update(self.store.authorities(unit, missing))
+        if not known.complete:
+            missing = identities(slice_) - known.authorities.keys()
+            if missing:
+                known.authorities.update(self.store.authorities(unit, missing))
         touched = {record.key for record in slice_.accepted}
         wanted = {}
         if not all(key in known.keys and known.keys[key].whole for key in touched):

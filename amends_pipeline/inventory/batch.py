@@ -100,6 +100,7 @@ class _Taken:
         fresh = {key for key, status in statuses.items() if status is Status.UNTOUCHED}
         odd = {key for key, status in statuses.items() if status is Status.BLOCKED}
         keys, records, days, sums, counts = self.moves
+        seen_again = self.observations.append
         for at, record in enumerate(accepted):
             key, candidate = record.key, record.candidate
             identity = (key, record.txn_id)
@@ -112,9 +113,13 @@ class _Taken:
                     days.append(candidate.day)
                     sums.append(candidate.qty)
                     counts.append(1)
+            elif candidate == old.candidate:
+                # A duplicate, the commonest case by far where a source delivers again.
+                new = old
+                seen_again(Observation(key, record.txn_id, record.offset, candidate))
             else:
                 new, observed = rule(old, record)
-                self.observations.append(observed)
+                seen_again(observed)
                 if new is not old:
                     authorities[identity] = new
                     if new.conflicted or old.conflicted:
