@@ -201,9 +201,9 @@ def test_an_overflow_is_told_as_one(monkeypatch):
     "name", ["x.jsonl", "x.json", "y", "we*i[r]d?.jsonl", "it's.json", "z.gz", "b\\n"]
 )
 def test_a_file_says_the_same_as_its_groups(name, tmp_path):
-    path = tmp_path / "a=1" / name
+    path = tmp_path / "available_at=1" / name
     path.parent.mkdir()
-    (tmp_path / "a=1" / "weXird1.jsonl").write_bytes(b"not this one")
+    (tmp_path / "available_at=1" / "weXird1.jsonl").write_bytes(b"not this one")
     lines = encoded(cedar())
     raw = b"\n".join(lines) + b"\n" if name.endswith(".jsonl") else b"[" + b",\n".join(lines) + b"]"
     path.write_bytes(raw)
@@ -263,6 +263,7 @@ def changed(**members):
         ({"side": "Debit"}, "legs whose"),
         ({"side": None}, "legs whose"),
         ({"sequence": "0"}, "legs whose"),
+        ({"sequence": "5th"}, "legs whose"),
         ({"legs": []}, "legs whose"),
         ({"legs": None}, "legs whose"),
         ({"journals": []}, "legs whose"),
@@ -273,6 +274,7 @@ def changed(**members):
         ({"available_at": "2025-10-23T09:00:00.000Z\n"}, "legs whose"),
         ({"effective_at": "2025-10-23 09:00:00.000Z"}, "legs whose"),
         ({"effective_at": "2025-10-23T09:00:00.000+00:00"}, "legs whose"),
+        ({"effective_at": "2025-10-23T09:00:00.000Z "}, "legs whose"),
         ({"effective_at": None}, "legs whose"),
         ({"account_id": "Nobody"}, "legs of listed accounts"),
         ({"account_id": None}, "legs of listed accounts"),
