@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 from collections.abc import Sequence
@@ -12,7 +13,8 @@ from pathlib import Path
 
 from amends_pipeline_tests.bench import document, table
 from amends_pipeline_tests.bench.measure import FAMILIES, Family, Measurement, chosen, missing
-from amends_pipeline_tests.bench.stage import Options, Stage
+from amends_pipeline_tests.bench.player import PlayerError
+from amends_pipeline_tests.bench.stage import Options, Stage, WrongError
 
 ROWS_FROM = ("rows_load", "rows_late", "rows_again", "rows_growth", "rows_shapes")
 """Modules that register rows, in the order in which they are measured. A new one is named here."""
@@ -21,24 +23,33 @@ for module in ROWS_FROM:
 
 
 def measured(stage: Stage, families: Sequence[Family]) -> list[Measurement]:
-    """Measure the wanted rows, one family after the other. Raises WrongError, PlayerError."""
+    """Measure the wanted rows, one family after the other."""
     stage.floor()
     return [each for family in families for each in family_measured(stage, family)]
 
 
 def family_measured(stage: Stage, family: Family) -> list[Measurement]:
-    """What a family's wanted rows measured, each with the seconds that all took."""
+    """What a family's wanted rows measured, each with the seconds that all took.
+
+    Where a result was wrong, or a process died, none of them has a number.
+    """
     stage.say(f"rows {', '.join(family.rows)}: {family.title}")
     start = time.monotonic()
-    found = [each for each in family.measure(stage) if stage.wants(each.row)]
+    try:
+        found = [each for each in family.measure(stage) if stage.wants(each.row)]
+    except (WrongError, PlayerError) as error:
+        stage.say(f"failed: {error}")
+        wanted = [row for row in family.rows if stage.wants(row)]
+        found = [missing(row, family.title, f"failed: {error}") for row in wanted]
     if stage.options.scale != 1:  # what must hold is said of the whole workloads
         found = [replace(each, holds=None, goal_holds=None) for each in found]
     seconds = time.monotonic() - start
-    stage.say(f"rows {', '.join(family.rows)}: took {seconds:.0f} s")
-    silent = [row for row in family.rows if stage.wants(row)]
+    load1 = round(os.getloadavg()[0], 2)
+    stage.say(f"rows {', '.join(family.rows)}: took {seconds:.0f} s, load {load1}")
     told = {each.row for each in found}
-    found += [missing(row, family.title, "not measured") for row in silent if row not in told]
-    return [replace(each, seconds=round(seconds, 1)) for each in found]
+    untold = [row for row in family.rows if stage.wants(row) and row not in told]
+    found += [missing(row, family.title, "not measured") for row in untold]
+    return [replace(each, seconds=round(seconds, 1), load1=load1) for each in found]
 
 
 def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -58,7 +69,7 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit status 0 whatever holds; 2 where a result was wrong is an exception."""
+    """Exit status 0 whatever holds, and 1 where something could not be measured."""
     asked = parsed(arguments)
     if asked.list:
         for family in FAMILIES:
@@ -74,7 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         machine = stage.machine()
     table.write(asked.out, measurements, machine)
     table.show(measurements, machine)
-    return 0
+    return int(any(each.value is None for each in measurements))
 
 
 if __name__ == "__main__":

@@ -62,6 +62,8 @@ class Measurement:
     note: str = ""
     seconds: float = 0.0
     """How long all the rows that were measured together took."""
+    load1: float = 0.0
+    """The machine's load when they were done; the harness itself makes one or two of it."""
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)

@@ -17,7 +17,7 @@ from amends_pipeline_tests.bench.measure import (
     slope,
 )
 from amends_pipeline_tests.bench.rivals import SINGLE, Corrections
-from amends_pipeline_tests.bench.rows_late import Late, warm
+from amends_pipeline_tests.bench.rows_late import Late, warm, warming
 from amends_pipeline_tests.bench.stage import Stage
 from amends_pipeline_tests.bench.workload import ORIGIN
 
@@ -27,32 +27,39 @@ QUESTIONS = 100
 
 @rows("2", "9", "19", title="late corrections after 100k, 1M and 5M records")
 def growth(stage: Stage) -> Iterator[Measurement]:
-    if stage.wants("2"):
-        yield from _latency(stage)
-    if stage.wants("19"):
-        yield from _explained(stage)
-    stage.ready("decided", "5m")
+    with stage.last("decided", "5m") as database:
+        if stage.wants("19"):
+            yield from _explained(stage, database)
+        if stage.wants("2"):
+            yield from _latency(stage, database)
+        else:
+            with stage.ours(database) as player:
+                stage.check_state(player, "5m")
     peak = [stage.peaks["5m"]]
     yield Row("9", "peak memory of the worker after 5M", "MB", peak).told(at_most(1_800, 1_000))
-    stage.forget(*((point, name) for point in ("source", "decided") for name in ("5m", "100k")))
 
 
-def _latency(stage: Stage) -> Iterator[Measurement]:
+def _latency(stage: Stage, largest: str) -> Iterator[Measurement]:
     late = {name: Late() for name in SIZES}
     corrections = {name: Corrections(stage, name) for name in SIZES}
     with ExitStack() as stack:
+        point = "applied" if stage.has("applied", "1m") else "decided"
+        databases = {
+            "100k": stack.enter_context(stage.last("decided", "100k")),
+            "1m": stack.enter_context(stage.copy(point, "1m")),
+            "5m": largest,
+        }
         players = {}
         for name in SIZES:
-            point = "applied" if stage.has("applied", name) else "decided"
-            database = stack.enter_context(stage.copy(point, name))
-            players[name] = stack.enter_context(stage.ours(database))
+            players[name] = stack.enter_context(stage.ours(databases[name]))
             warm(stage, players[name], name)
             players[name].ask("correct", lines=corrections[name].take(20))
         for _ in range(stage.runs):
             for name, player in players.items():
                 late[name].add(player.ask("correct", lines=corrections[name].take(SINGLE)))
-        for player in players.values():
+        for name, player in players.items():
             player.ask("release")
+            stage.check_state(player, name, [*warming(stage, name), *corrections[name].taken])
     medians = {name: median(late[name].durable) for name in SIZES}
     note = ", ".join(f"{name} {medians[name]:.2f} ms" for name in SIZES)
     stage.say(note)
@@ -67,14 +74,13 @@ def _latency(stage: Stage) -> Iterator[Measurement]:
     yield row.told(at_most(0.05))
 
 
-def _explained(stage: Stage) -> Iterator[Measurement]:
+def _explained(stage: Stage, database: str) -> Iterator[Measurement]:
     shape = stage.workload("5m").shape
     draw = random.Random(19)  # noqa: S311 - the same questions each time
     first = parse_day(ORIGIN.isoformat())
     samples = []
-    blocked = set(stage.blocked("5m"))
-    free = [key for key in range(shape.keys) if key not in blocked]
-    with stage.ours(stage.ready("decided", "5m")) as player:
+    free = range(stage.workload("5m").conflicting.start)
+    with stage.ours(database) as player:
         for _ in range(stage.runs):
             questions = [
                 (draw.choice(free), first + draw.randrange(shape.days)) for _ in range(QUESTIONS)

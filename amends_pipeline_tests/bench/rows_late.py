@@ -46,8 +46,12 @@ class Late:
 def warm(stage: Stage, player: Player, name: str) -> None:
     """Make a worker warm: it has every key in memory, and none of the transactions to come."""
     player.ask("hold", namespace=name)
-    lines = [line.decode() for line in stage.workload(name).warming()]
-    player.ask("correct_together", lines=lines, slice_records=1_000)
+    player.ask("correct_together", lines=warming(stage, name), slice_records=1_000)
+
+
+def warming(stage: Stage, name: str) -> list[str]:
+    """The corrections that make a worker warm."""
+    return [line.decode() for line in stage.workload(name).warming()]
 
 
 @rows("1", "4", title="late corrections after 1M records, one by one and 1,000 at once")

@@ -7,10 +7,8 @@ from statistics import median
 
 from amends_pipeline_tests.bench.measure import Bound, Measurement, Row, at_least, rows
 from amends_pipeline_tests.bench.rivals import pathway_rate
-from amends_pipeline_tests.bench.stage import SLICE, Stage
+from amends_pipeline_tests.bench.stage import LONG, SLICE, Stage
 
-LONG = 3
-"""Runs of what takes long."""
 PARTS = 5
 LAST = 0.1
 """Part of a log that is decided one by one; what comes before it is loaded in slices."""
@@ -48,7 +46,7 @@ def shapes(stage: Stage) -> Iterator[Measurement]:
 
 def _shape(stage: Stage, name: str, bound: Bound) -> Measurement:
     rates, records, envelopes = [], 0, 0
-    with stage.copy("source", name) as database:
+    with stage.last("source", name) as database:
         with stage.ours(database) as player:
             total = player.ask("source_end", namespace=name).end
             last = int(total * LAST / PARTS) * PARTS
@@ -62,7 +60,6 @@ def _shape(stage: Stage, name: str, bound: Bound) -> Measurement:
                 envelopes += done.envelopes
             player.ask("release")
             stage.check_state(player, name)
-    stage.forget(("source", name))
     stage.say(f"{name}: {min(rates):,.0f} to {max(rates):,.0f} records/s")
     note = (
         f"the last {records:,} of {total:,}, in {PARTS} parts; {envelopes / records:.1f} envelopes"

@@ -13,6 +13,7 @@ from amends_pipeline_tests.bench import __main__ as bench
 from amends_pipeline_tests.bench import document, table, truth
 from amends_pipeline_tests.bench.measure import (
     FAMILIES,
+    Family,
     Measurement,
     Peer,
     Row,
@@ -24,6 +25,7 @@ from amends_pipeline_tests.bench.measure import (
     shown,
     slope,
 )
+from amends_pipeline_tests.bench.player import PlayerError
 from amends_pipeline_tests.bench.stage import Options, Stage, WrongError
 from amends_pipeline_tests.bench.workload import workload
 from amends_pipeline_tests.conftest import SETTINGS
@@ -95,6 +97,21 @@ def test_a_result_that_is_not_the_oracles_does_not_count(stage, small):
             stage.check_state(player, "1m")
             stage.check_outbox(player, "1m")
             stage.carried_on(player, "1m")
+
+
+@pytest.mark.parametrize("error", [WrongError("drift"), PlayerError("gone")])
+def test_a_family_that_fails_has_no_number_and_the_others_go_on(stage, error):
+    def failing(_):
+        yield Row("1", "before", "s", [1.0]).told()
+        raise error
+
+    def working(_):
+        yield Row("2", "after", "s", [1.0]).told()
+
+    families = [Family(("1",), "first", failing), Family(("2",), "second", working)]
+    failed, worked = bench.measured(stage, families)
+    assert (failed.row, failed.value, failed.note) == ("1", None, f"failed: {error}")
+    assert (worked.row, worked.value) == ("2", 1.0)
 
 
 # ---------------------------------------------------------------- workloads

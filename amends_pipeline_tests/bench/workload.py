@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -78,13 +80,17 @@ class Workload:
     """AMENDs of distinct transactions, drawn uniformly over the history."""
     warming_file: Path
     """One AMEND a key, of its earliest transaction; none of them is corrected again."""
-    plain_keys: tuple[int, int]
-    """Two keys that stay READY whatever corrections come."""
 
     @property
     def name(self) -> str:
         """The shape's name, which is the namespace's too."""
         return self.shape.name
+
+    @property
+    def conflicting(self) -> range:
+        """The numbers of the keys that end in conflict: the last ones, where there are enough."""
+        keys = self.shape.keys
+        return range(keys - CONFLICTS if keys > CONFLICTS + 2 else keys, keys)
 
     def configuration(self, namespace: str) -> dict:
         """The document of a namespace over the workload's source."""
@@ -155,17 +161,16 @@ def workload(shape: Shape, folder: Path) -> Workload:
     """The workload's files, made unless they are there."""
     mark = hashlib.sha256(json.dumps([FORMAT, *shape]).encode()).hexdigest()[:12]
     home = folder / f"{shape.name}-{mark}"
-    if not (home / "plain_keys.json").exists():
-        home.mkdir(parents=True, exist_ok=True)
-        _write(shape, home)
-    first, second = json.loads((home / "plain_keys.json").read_text())
-    return Workload(
-        shape,
-        home / "records.jsonl",
-        home / "corrections.jsonl",
-        home / "warming.jsonl",
-        (first, second),
-    )
+    if not home.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        draft = Path(tempfile.mkdtemp(prefix="draft-", dir=folder))
+        _write(shape, draft)
+        try:
+            draft.rename(home)
+        except OSError:  # another harness was first, with the same bytes
+            shutil.rmtree(draft)
+    files = (home / f"{name}.jsonl" for name in ("records", "corrections", "warming"))
+    return Workload(shape, *files)
 
 
 @dataclass
@@ -253,8 +258,12 @@ def _write(shape: Shape, home: Path) -> None:
             file.write(line + b"\n")
             if place in repeats:
                 file.write(line + b"\n")
-        blocked = _write_conflicts(shape, draft, file, int(at.max()))
-    _write_late(shape, draft, corrections, home, int(at.max()), blocked, draw)
+        made = Workload(shape, *([home] * 3))
+        for key in made.conflicting:
+            for qty in (-5, -6):
+                now = int(at.max())
+                file.write(record(f"C{key:07d}", 1, "NEW", key, now, qty, now + 1) + b"\n")
+    _write_late(draft, corrections, home, int(at.max()), list(made.conflicting), draw)
 
 
 def _told(draft: Draft, corrections: Corrections, order: list[int]) -> Iterator[bytes]:
@@ -290,22 +299,12 @@ def _told(draft: Draft, corrections: Corrections, order: list[int]) -> Iterator[
             yield record(f"{txn}-{revision}", 1, "NEW", new_key, new_valid, new_qty, when)
 
 
-def _write_conflicts(shape: Shape, draft: Draft, file, now: int) -> set[int]:
-    """Block the last two keys at the end of the log. Returns those keys."""
-    keys = set(range(shape.keys - CONFLICTS, shape.keys)) if shape.keys > CONFLICTS + 2 else set()
-    for key in sorted(keys):
-        for qty in (-5, -6):
-            file.write(record(f"C{key:07d}", 1, "NEW", key, now, qty, now + 1) + b"\n")
-    return keys
-
-
 def _write_late(  # noqa: PLR0917 - what the files are made of
-    shape: Shape,
     draft: Draft,
     corrections: Corrections,
     home: Path,
     now: int,
-    blocked: set[int],
+    blocked: list[int],
     draw: np.random.Generator,
 ) -> None:
     """Corrections that come after the log, of transactions that are not in conflict."""
@@ -314,10 +313,10 @@ def _write_late(  # noqa: PLR0917 - what the files are made of
     order = np.lexsort((draft.valid, draft.key))
     _, firsts = np.unique(draft.key[order], return_index=True)
     first_of_key = order[firsts]
-    first_of_key = first_of_key[~np.isin(draft.key[first_of_key], list(blocked))]
+    first_of_key = first_of_key[~np.isin(draft.key[first_of_key], blocked)]
     free = np.ones(len(draft.key), bool)
     free[first_of_key] = False
-    free &= ~np.isin(draft.key, list(blocked))
+    free &= ~np.isin(draft.key, blocked)
     chosen = draw.permutation(np.flatnonzero(free))[:MOST_CORRECTIONS]
     for name, targets in (("corrections", chosen), ("warming", first_of_key)):
         with (home / f"{name}.jsonl").open("wb") as file:
@@ -333,5 +332,3 @@ def _write_late(  # noqa: PLR0917 - what the files are made of
                     now + 2,
                 )
                 file.write(line + b"\n")
-    plain = [key for key in range(shape.keys) if key not in blocked][:2]
-    (home / "plain_keys.json").write_text(json.dumps(plain))
