@@ -80,19 +80,18 @@ def bank_verification(context: dg.AssetCheckExecutionContext, bank: BankResource
     ):
         if spec.key not in selected:
             continue
-        result = shown(looked) if isinstance(looked, verdict.Judged) else looked
-        yield from _told(context, spec, of_run(context.run, result))
+        yield from _told(context, spec, of_run(context.run, shown(looked)))
 
 
 def _looked(
     context: dg.AssetCheckExecutionContext, bank: BankResource
-) -> verdict.Judged | dg.AssetCheckResult:
+) -> verdict.Judged | verdict.Unjudged:
     if not context.has_partition_key:  # as "Execute all" in the UI starts it
         return verdict.without_stream()
     return _never_raising(lambda: _judged(str(context.partition_key), bank), context.log)
 
 
-def _judged(stream_id: str, bank: BankResource) -> verdict.Judged | dg.AssetCheckResult:
+def _judged(stream_id: str, bank: BankResource) -> verdict.Judged | verdict.Unjudged:
     folder = bank.folder(stream_id)
     export = folder / KEPT
     made = table.read(folder)
@@ -118,8 +117,8 @@ def _folded(made: table.Table, currency: str) -> Folded:
 
 
 def _never_raising(
-    work: Callable[[], verdict.Judged | dg.AssetCheckResult], log: dg.DagsterLogManager
-) -> verdict.Judged | dg.AssetCheckResult:
+    work: Callable[[], verdict.Judged | verdict.Unjudged], log: dg.DagsterLogManager
+) -> verdict.Judged | verdict.Unjudged:
     try:
         return work()
     except AmendsError as error:

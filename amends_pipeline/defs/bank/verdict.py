@@ -6,7 +6,7 @@ out: in its place the sentence says that there is nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import dagster as dg
@@ -48,6 +48,13 @@ class Judged(NamedTuple):
 
     made: Table
     report: Report
+
+
+class Unjudged(NamedTuple):
+    """Why there is nothing to compare."""
+
+    status: Status
+    sentence: str
 
 
 # --- the export
@@ -92,8 +99,10 @@ def _export(
 # --- the balances
 
 
-def agreement(judged: Judged) -> dg.AssetCheckResult:
+def agreement(judged: Judged | Unjudged) -> dg.AssetCheckResult:
     """Show how the balances compare with the oracle's."""
+    if isinstance(judged, Unjudged):
+        return _balances(*judged, None, accepted=False)
     report = judged.report
     return _balances(report.status, _agreement(report), report, accepted=report.accepted)
 
@@ -121,8 +130,10 @@ def _agreement(report: Report) -> str:
     return f"The balances of {accounts} agree with {legs} that DuckDB adds up.{reach}"
 
 
-def trial_balance(judged: Judged) -> dg.AssetCheckResult:
+def trial_balance(judged: Judged | Unjudged) -> dg.AssetCheckResult:
     """Show the sums of every currency."""
+    if isinstance(judged, Unjudged):
+        return _trial(*judged, (), "anything")
     report = judged.report
     sums = _sums(judged.made)
     oracle = {each.currency: each for each in report.trial_balance}
@@ -148,6 +159,12 @@ def trial_balance(judged: Judged) -> dg.AssetCheckResult:
         sentence = f"The balances add up to zero, but DuckDB has no sums. {cell(report.errors[0])}"
     else:
         sentence = f"Every currency adds up to zero: {', '.join(sums) or 'there is none'}."
+    return _trial(status, sentence, rows, "single accounts: see bank_balances_agree")
+
+
+def _trial(
+    status: Status, sentence: str, rows: Sequence[Mapping[str, str]], not_compared: str
+) -> dg.AssetCheckResult:
     return dg.AssetCheckResult(
         passed=status is Status.PASS,
         severity=_severity(status),
@@ -156,7 +173,7 @@ def trial_balance(judged: Judged) -> dg.AssetCheckResult:
             "status": str(status),
             "trial_balance": table(_TRIAL, rows[:SHOWN_ROWS]),
             "currencies": len(rows),
-            "not_compared": "single accounts: see bank_balances_agree",
+            "not_compared": not_compared,
         },
     )
 
@@ -171,32 +188,30 @@ def _sums(made: Table) -> Mapping[str, int]:
 # --- where there is nothing to judge
 
 
-def without_stream() -> dg.AssetCheckResult:
+def without_stream() -> Unjudged:
     """Say that a run named no ledger stream, which "Execute all" in the UI does."""
-    sentence = (
+    return Unjudged(
+        Status.INCOMPLETE,
         "This run names no ledger stream, so nothing was compared. Launch the job fold_bank and"
-        " choose a partition."
+        " choose a partition.",
     )
-    return _balances(Status.INCOMPLETE, sentence, None, accepted=False)
 
 
-def nothing_there(stream_id: str) -> dg.AssetCheckResult:
+def nothing_there(stream_id: str) -> Unjudged:
     """Say that there are no balances to judge."""
     sentence = f"Stream {cell(stream_id)} has no export or no balances: materialize both."
-    return _balances(Status.INCOMPLETE, sentence, None, accepted=False)
+    return Unjudged(Status.INCOMPLETE, sentence)
 
 
-def of_another_export(made: str, there: str) -> dg.AssetCheckResult:
+def of_another_export(made: str, there: str) -> Unjudged:
     """Say that balances and export are not of one moment."""
-    sentence = (
-        f"The balances are of {cell(made)}, the export is {cell(there)}: materialize bank_balances."
-    )
-    return _balances(Status.INCOMPLETE, sentence, None, accepted=False)
+    sentence = f"The balances are of {cell(made)}, the export is {cell(there)}"
+    return Unjudged(Status.INCOMPLETE, f"{sentence}: materialize bank_balances.")
 
 
-def failed(error: str) -> dg.AssetCheckResult:
-    """Show why there is no verdict."""
-    return _balances(Status.ERROR, f"There is no verdict. {cell(error)}", None, accepted=False)
+def failed(error: str) -> Unjudged:
+    """Say why there is no verdict."""
+    return Unjudged(Status.ERROR, f"There is no verdict. {cell(error)}")
 
 
 # --- what all of them tell

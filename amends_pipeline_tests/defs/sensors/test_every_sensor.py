@@ -20,6 +20,7 @@ def test_all_sensors_run_by_themselves_and_at_an_interval_that_the_daemon_keeps(
         "stale_verdicts",
         "landed_files",
         "moved_views",
+        "moved_heads",
     }
     for sensor in defs.sensors:
         assert sensor.default_status is dg.DefaultSensorStatus.RUNNING
