@@ -7,7 +7,7 @@ call per row would cost more than the server's own work.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import pairwise, repeat
+from itertools import chain, pairwise, repeat
 from struct import Struct
 from typing import Any, Final, NamedTuple
 
@@ -72,15 +72,16 @@ class Table:
             copy.write(_SIGNATURE)
             for start in range(0, count, _COPY_AT_ONCE):
                 part = slice(start, start + _COPY_AT_ONCE)
-                copy.write(b"".join(self._rows([column[part] for column in columns])))
+                rows = self._rows([column[part] for column in columns])
+                copy.write(b"".join(chain.from_iterable(rows)))
             copy.write(_END)
 
-    def _rows(self, columns: Sequence[Column]) -> Iterator[bytes]:
+    def _rows(self, columns: Sequence[Column]) -> Iterator[tuple[bytes, ...]]:
+        """The pieces that each row consists of."""
         fixed = len(self._numbers)
         head = _numbers(self._numbers, len(columns), columns[:fixed])
         tails = [_parts(column) for column in columns[fixed:]]
-        for row in zip(head, *tails, strict=True):
-            yield from row
+        return zip(head, *tails, strict=True)
 
 
 def runs(sizes: Sequence[int]) -> list[slice]:
@@ -96,7 +97,7 @@ def runs(sizes: Sequence[int]) -> list[slice]:
     return [slice(*each) for each in pairwise([*cuts, len(sizes)])]
 
 
-def _numbers(kinds: Sequence[str], width: int, columns: Sequence[Column]) -> Iterator[bytes]:
+def _numbers(kinds: Sequence[str], width: int, columns: Sequence[Column]) -> list[bytes]:
     """The beginning of each row: its number of columns, then its numbers with their lengths."""
     members = [("width", ">i2")]
     for at, kind in enumerate(kinds):
@@ -110,8 +111,10 @@ def _numbers(kinds: Sequence[str], width: int, columns: Sequence[Column]) -> Ite
             rows[f"value{at}"] = column
         except OverflowError:
             raise arrays.too_large(column, size) from None
-    packed, size = rows.tobytes(), rows.dtype.itemsize
-    return (packed[at : at + size] for at in range(0, count * size, size))
+    # As one opaque value a row, which numpy hands out as bytes.
+    opaque: Any = rows.view(np.dtype((np.void, rows.dtype.itemsize)))
+    packed: list[bytes] = opaque.tolist()
+    return packed
 
 
 def _parts(column: Column) -> Iterator[bytes]:
