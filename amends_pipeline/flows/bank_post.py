@@ -35,7 +35,8 @@ def book(journal: BankJournal, stream_id: str, request: Request) -> Booking | Re
 
     def attempt(unknown: bool) -> Booking | Rejection:  # noqa: FBT001 - as `settled` calls it
         with journal.locked(stream_id) as stream:
-            decided = decide(stream.standing, stream.facts(request.asked), request)
+            facts = stream.facts(request.asked)
+            decided = decide(stream.standing, facts, request)
             if isinstance(decided, Booking):
                 if not decided.repeated:
                     stream.append(decided.group)

@@ -46,6 +46,7 @@ def receipt_of(journal: BankJournal, stream_id: str, group: Group) -> Group:
 
     def attempt(_: bool) -> Group:  # noqa: FBT001 - as `settled` calls it
         with journal.locked(stream_id) as stream:
+            receipts = _stamp(stream).receipts
             if stream.standing.stamped_sequence >= int(last.sequence):
                 asked = Asked(journals=(last.command.journal_id,))
                 return next(
@@ -53,7 +54,6 @@ def receipt_of(journal: BankJournal, stream_id: str, group: Group) -> Group:
                     for each in stream.facts(asked).groups
                     if each.journals[-1].sequence == last.sequence
                 )
-            receipts = _stamp(stream).receipts
         by_end = {each.last_sequence: each.available_at for each in receipts}
         return with_receipt(group, by_end[int(last.sequence)])
 

@@ -27,10 +27,12 @@ class CheckpointSet(NamedTuple):
 
 
 class LockedStream(Protocol):
-    """A stream while nobody else posts, stamps or observes."""
+    """A stream while nobody else posts, stamps or observes, from the first look at it on."""
 
-    standing: Standing
-    """As it was when the lock was taken."""
+    @property
+    def standing(self) -> Standing:
+        """As it was when the lock was taken."""
+        ...
 
     def facts(self, asked: Asked) -> Facts:
         """Look up what is asked."""

@@ -15,7 +15,7 @@ from amends_pipeline.kernel.errors import Contended
 from amends_pipeline.ports.bank import CheckpointSet
 from amends_pipeline.store import bank_refusals, bank_rows
 from amends_pipeline.store.bank_locked import LOCK_STREAM, PostgresLockedStream
-from amends_pipeline.store.bank_rows import STANDING, Names
+from amends_pipeline.store.bank_rows import STANDING, Known, Names
 from amends_pipeline.store.postgres import Connection, Database
 
 GROUPS_AT_ONCE: Final = 2_000
@@ -69,7 +69,7 @@ class PostgresBank:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._names: dict[str, Names] = {}
+        self._known = Known()
 
     # Streams
 
@@ -105,13 +105,10 @@ class PostgresBank:
 
     @contextmanager
     def locked(self, stream_id: str) -> Iterator[PostgresLockedStream]:
-        """Hold the lock of a stream for a block."""
-        with self._database.write(LOCK_STREAM, (stream_id,)) as transaction:
-            if not transaction.first:
-                raise bank_refusals.unknown_stream(stream_id)
-            names, standing = self._named(transaction.first[0])
+        """Hold the lock of a stream for a block, from the first look at it."""
+        with self._database.write_at_once() as transaction:
+            stream = PostgresLockedStream(transaction, self._known, stream_id)
             try:
-                stream = PostgresLockedStream(transaction, names, standing)
                 yield stream
                 stream.commit()
             except (DeadlockDetected, SerializationFailure) as error:
@@ -158,13 +155,8 @@ class PostgresBank:
         return self._named(row)
 
     def _named(self, row: bank_rows.Row) -> tuple[Names, Standing]:
-        """Return a stream, with those of its accounts that this process has met."""
-        standing = bank_rows.standing_of(row[1:])
-        names = self._names.get(standing.stream.stream_id)
-        if names is None or names.stream_id != row[0]:
-            names = Names(row[0], standing.stream)
-            self._names[standing.stream.stream_id] = names
-        return names, standing
+        standing = self._known.learn(row)
+        return self._known.of(standing.stream), standing
 
 
 class PostgresBankSnapshot:

@@ -7,16 +7,18 @@ its own: in READ COMMITTED that is everything that whoever held the lock before 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, TypeVar
 
 from amends_pipeline.bank.heads import KnownHead
 from amends_pipeline.bank.posting import Asked, Facts
 from amends_pipeline.bank.receipts import Receipt, Standing
 from amends_pipeline.bank.values import Group
-from amends_pipeline.store import bank_rows
-from amends_pipeline.store.bank_rows import Names
+from amends_pipeline.store import bank_refusals, bank_rows
+from amends_pipeline.store.bank_rows import Known, Names
 from amends_pipeline.store.postgres import Cursor, Transaction
+
+Looked = TypeVar("Looked")
 
 LOCK_STREAM: Final = f"""
 SELECT {bank_rows.STANDING} FROM amends_bank.stream s WHERE s.name = %s FOR NO KEY UPDATE
@@ -42,7 +44,10 @@ AND j.sequence = ANY (ARRAY(SELECT unnest(ARRAY[last - 1, last]) FROM wanted))
 AND j.group_sequence = ANY (ARRAY(SELECT last FROM wanted)) ORDER BY j.sequence
 """
 SELECT_ASKED: Final = WANTED + bank_rows.JOURNALS + ARE_WANTED
-SELECT_UNSTAMPED: Final = bank_rows.JOURNALS + "AND j.sequence > %s ORDER BY j.sequence"
+AFTER_STAMPED: Final = """AND j.sequence > (
+    SELECT stamped_sequence FROM amends_bank.stream WHERE id = %s) ORDER BY j.sequence
+"""
+SELECT_UNSTAMPED: Final = bank_rows.JOURNALS + AFTER_STAMPED
 CLOCKS: Final = "SELECT amends_bank.clock(), amends_bank.clock()"
 
 INSERT_GROUP: Final = """
@@ -83,27 +88,42 @@ WHERE id = %s AND (observed_at IS NULL OR observed_at < %s)
 
 
 class PostgresLockedStream:
-    """A `LockedStream` within a transaction."""
+    """A `LockedStream` within a transaction whose statements travel together.
 
-    def __init__(self, transaction: Transaction, names: Names, standing: Standing) -> None:
+    The lock is taken with the first look at the stream. A round trip takes the lock and what is
+    looked up under it, another one what is written and its commit: the lock is held for little
+    longer than the commit takes.
+    """
+
+    def __init__(self, transaction: Transaction, known: Known, stream_id: str) -> None:
         self._transaction = transaction
-        self._names = names
-        self._id = names.stream_id
-        self.standing = standing
+        self._known = known
+        self._stream_id = stream_id
+        self._standing: Standing | None = None
         self._written: list[tuple[str, tuple[object, ...]]] = []
 
+    @property
+    def standing(self) -> Standing:
+        """As it was when the lock was taken."""
+        if self._standing is None:
+            self._locked(self._execute(LOCK_STREAM, self._stream_id))
+        assert self._standing is not None  # noqa: S101 - as `_locked` leaves it
+        return self._standing
+
     def facts(self, asked: Asked) -> Facts:
-        """Look up what is asked, in one exchange with the server."""
-        here, journals, names = self._id, list(asked.journals), self._names
-        operations = list(asked.business_operations)
-        keys = (here, journals, here, operations, here, asked.correction, here, journals, here)
-        unknown = [each for each in asked.accounts if each not in names.accounts]
-        with self._transaction.connection.pipeline():
+        """Look up what is asked."""
+        journals, operations = list(asked.journals), list(asked.business_operations)
+
+        def look(names: Names) -> tuple[Iterable[bank_rows.Row], Cursor, Cursor]:
+            here = names.stream_id
+            keys = (here, journals, here, operations, here, asked.correction, here, journals, here)
+            unknown = [each for each in asked.accounts if each not in names.accounts]
             accounts = self._execute(bank_rows.SOME_ACCOUNTS, here, unknown) if unknown else ()
-            groups = self._execute(SELECT_ASKED, *keys)
-            clocks = self._execute(CLOCKS)
+            return accounts, self._execute(SELECT_ASKED, *keys), self._execute(CLOCKS)
+
+        names, (accounts, groups, clocks) = self._looked(look)
         names.learn(accounts)
-        found = self._groups(groups)
+        found = self._groups(groups, names)
         ((first, second),) = clocks
         moved = {
             leg.account_id
@@ -115,15 +135,19 @@ class PostgresLockedStream:
 
     def unstamped(self) -> tuple[Sequence[Group], str]:
         """Committed groups without a receipt, and the clock."""
-        with self._transaction.connection.pipeline():
-            groups = self._execute(SELECT_UNSTAMPED, self._id, self.standing.stamped_sequence)
-            clocks = self._execute(CLOCKS)
+
+        def look(names: Names) -> tuple[Cursor, Cursor]:
+            here = names.stream_id
+            return self._execute(SELECT_UNSTAMPED, here, here), self._execute(CLOCKS)
+
+        names, (groups, clocks) = self._looked(look)
         ((_, clock),) = clocks
-        return self._groups(groups), clock
+        return self._groups(groups, names), clock
 
     def heads(self) -> Sequence[KnownHead]:
         """All heads that are kept."""
-        return [KnownHead(*row) for row in self._execute(bank_rows.ALL_HEADS, self._id)]
+        rows = self._execute(bank_rows.ALL_HEADS, self._names.stream_id)
+        return [KnownHead(*row) for row in rows]
 
     # What is written goes to the server with the commit, in one exchange.
 
@@ -131,27 +155,28 @@ class PostgresLockedStream:
         """Add the group that comes next."""
         last = group.journals[-1]
         end, start = int(last.sequence), int(group.journals[0].sequence)
-        before = self.standing.last_sequence
-        self._write(INSERT_GROUP, self._id, end, start, before, group.group_id)
+        before, names = self.standing.last_sequence, self._names
+        here = names.stream_id
+        self._write(INSERT_GROUP, here, end, start, before, group.group_id)
         for journal in group.journals:
-            row = bank_rows.journal_row(group, journal, self._names)
-            self._write(INSERT_JOURNAL, self._id, *row)
+            self._write(INSERT_JOURNAL, here, *bank_rows.journal_row(group, journal, names))
         link = group.correction
         if link is not None:
             of_link = (link.correction_id, bank_rows.escaped(link.reason))
-            self._write(INSERT_CORRECTION, end, *of_link, self._id, link.original_journal_id)
-        self._write(COUNT, end, last.recorded_at, self._id)
+            self._write(INSERT_CORRECTION, end, *of_link, here, link.original_journal_id)
+        self._write(COUNT, end, last.recorded_at, here)
 
     def stamp(self, receipts: Sequence[Receipt]) -> None:
         """Give receipts to the groups that come next."""
         columns = [list(column) for column in zip(*receipts, strict=True)]
-        self._write(INSERT_RECEIPTS, self._id, *columns)
-        self._write(STAMP, *receipts[-1], self._id)
+        self._write(INSERT_RECEIPTS, self._names.stream_id, *columns)
+        self._write(STAMP, *receipts[-1], self._names.stream_id)
 
     def remember(self, head: KnownHead) -> None:
         """Keep a head; every later receipt is after its observation."""
-        self._write(INSERT_HEAD, self._id, *head)
-        self._write(OBSERVE, head.observed_at, self._id, head.observed_at)
+        here = self._names.stream_id
+        self._write(INSERT_HEAD, here, *head)
+        self._write(OBSERVE, head.observed_at, here, head.observed_at)
 
     def commit(self) -> None:
         """Write, and commit where what goes wrong is still told apart."""
@@ -164,9 +189,31 @@ class PostgresLockedStream:
     def _write(self, statement: str, *parameters: object) -> None:
         self._written.append((statement, parameters))
 
+    @property
+    def _names(self) -> Names:
+        """Of the locked stream."""
+        return self._known.of(self.standing.stream)
+
+    def _looked(self, look: Callable[[Names], Looked]) -> tuple[Names, Looked]:
+        """Take the lock if need be, and look together with it where the stream's key is known."""
+        guessed = self._known.get(self._stream_id)
+        if self._standing is not None or guessed is None:
+            return self._names, look(self._names)
+        locking = self._execute(LOCK_STREAM, self._stream_id)
+        looked = look(guessed)
+        self._locked(locking)
+        names = self._names
+        return names, looked if names is guessed else look(names)
+
+    def _locked(self, locking: Cursor) -> None:
+        row = locking.fetchone()
+        if row is None:
+            raise bank_refusals.unknown_stream(self._stream_id)
+        self._standing = self._known.learn(row)
+
     def _execute(self, statement: str, *parameters: object) -> Cursor:
         return self._transaction.execute(statement, parameters)
 
-    def _groups(self, rows: Cursor) -> list[Group]:
+    def _groups(self, rows: Cursor, names: Names) -> list[Group]:
         connection = self._transaction.connection
-        return [group for group, _ in bank_rows.groups_of(rows, self._names, connection)]
+        return [group for group, _ in bank_rows.groups_of(rows, names, connection)]

@@ -99,6 +99,29 @@ class Names:
         return [self.accounts[row[1]] for row in rows]
 
 
+class Known:
+    """The streams that a process has met, by name. Streams are never removed."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, Names] = {}
+
+    def get(self, stream_id: str) -> Names | None:
+        """Return what is known of a stream, if anything."""
+        return self._names.get(stream_id)
+
+    def of(self, stream: Stream) -> Names:
+        """Return what is known of a stream that was met."""
+        return self._names[stream.stream_id]
+
+    def learn(self, row: Row) -> Standing:
+        """Meet a stream by its columns STANDING; return them put together."""
+        standing = standing_of(row[1:])
+        names = self._names.get(standing.stream.stream_id)
+        if names is None or names.stream_id != row[0]:
+            self._names[standing.stream.stream_id] = Names(row[0], standing.stream)
+        return standing
+
+
 def groups_of(
     rows: Iterable[Row], names: Names, connection: Connection
 ) -> Iterator[tuple[Group, bytes]]:
