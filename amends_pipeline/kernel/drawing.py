@@ -36,8 +36,9 @@ def opened(width: int, height: int) -> list[str]:
 
 def px(tenths: int) -> str:
     """Write tenths of a pixel: 125 as 12.5, 120 as 12."""
-    whole, rest = divmod(tenths, 10)
-    return f"{whole}.{rest}" if rest else f"{whole}"
+    whole, rest = divmod(abs(tenths), 10)
+    sign = "-" if tenths < 0 else ""
+    return f"{sign}{whole}.{rest}" if rest else f"{sign}{whole}"
 
 
 def text(x: int, y: int, content: str, more: str = "") -> str:
