@@ -42,16 +42,24 @@ class LockedStream(Protocol):
         """Committed groups without a receipt, in order, and the clock after they were read."""
         ...
 
-    def heads(self) -> Sequence[KnownHead]:
-        """All heads that are kept, by sequence and observation."""
-        ...
-
     def append(self, group: Group) -> None:
         """Add the group that comes next. It is committed with the end of the block."""
         ...
 
     def stamp(self, receipts: Sequence[Receipt]) -> None:
         """Give receipts to the groups that come next."""
+        ...
+
+    def remember(self, head: KnownHead) -> None:
+        """Keep a head that is handed out; once more is no change."""
+        ...
+
+
+class OfferedStream(Protocol):
+    """What is remembered of a stream that is kept elsewhere, while nobody else accepts of it."""
+
+    def heads(self) -> Sequence[KnownHead]:
+        """All accepted heads, by sequence and observation."""
         ...
 
     def remember(self, head: KnownHead) -> None:
@@ -87,7 +95,7 @@ class BankSnapshot(Protocol):
 class BankJournal(Protocol):
     """Streams of committed groups. Every method is one transaction.
 
-    Methods that take a stream raise UnknownStream.
+    Methods that take the name of a stream raise UnknownStream.
     """
 
     def open(self, stream: Stream, accounts: Sequence[Account]) -> bool:
@@ -116,6 +124,13 @@ class BankJournal(Protocol):
 
     def snapshot(self, stream_id: str) -> AbstractContextManager[BankSnapshot]:
         """Look at a stream as it is when the block is entered."""
+        ...
+
+    def offering(self, stream: Stream) -> AbstractContextManager[OfferedStream]:
+        """Hold the memory of a stream that is kept elsewhere for a block, as `locked` does.
+
+        Raises InputError when its accepted heads are of another ledger or entity.
+        """
         ...
 
     def keep_checkpoints(self, stream_id: str, checkpoints: CheckpointSet) -> None:

@@ -15,6 +15,7 @@ from amends_pipeline.kernel.errors import Contended
 from amends_pipeline.ports.bank import CheckpointSet
 from amends_pipeline.store import bank_refusals, bank_rows
 from amends_pipeline.store.bank_locked import LOCK_STREAM, PostgresLockedStream
+from amends_pipeline.store.bank_offered import LOCK_OFFERED, PostgresOfferedStream
 from amends_pipeline.store.bank_rows import STANDING, Known, Names
 from amends_pipeline.store.postgres import Connection, Database
 
@@ -121,6 +122,14 @@ class PostgresBank:
         """Look at a stream as it is when the block is entered."""
         with self._database.snapshot() as connection:
             yield PostgresBankSnapshot(connection, *self._find(connection, stream_id))
+
+    @contextmanager
+    def offering(self, stream: Stream) -> Iterator[PostgresOfferedStream]:
+        """Hold the memory of a stream that is kept elsewhere for a block."""
+        with self._database.write(LOCK_OFFERED, stream) as transaction:
+            offered = PostgresOfferedStream(transaction, stream)
+            yield offered
+            offered.end()
 
     # Checkpoints
 

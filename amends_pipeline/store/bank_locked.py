@@ -144,11 +144,6 @@ class PostgresLockedStream:
         ((_, clock),) = clocks
         return self._groups(groups, names), clock
 
-    def heads(self) -> Sequence[KnownHead]:
-        """All heads that are kept."""
-        rows = self._execute(bank_rows.ALL_HEADS, self._names.stream_id)
-        return [KnownHead(*row) for row in rows]
-
     # What is written goes to the server with the commit, in one exchange.
 
     def append(self, group: Group) -> None:

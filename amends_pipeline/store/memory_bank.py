@@ -50,7 +50,10 @@ class BankTables:
 
     clock: Callable[[], str] = server_clock
     streams: dict[str, StreamTable] = field(default_factory=dict)
+    offered: dict[str, tuple[Stream, set[KnownHead]]] = field(default_factory=dict)
     lock: Lock = field(default_factory=Lock)
+    offering: Lock = field(default_factory=Lock)
+    """Held by whoever accepts an offered export."""
 
     def of(self, stream_id: str) -> StreamTable:
         """Return what is kept of a stream. Raises UnknownStream."""
@@ -108,6 +111,17 @@ class MemoryBank:
         """Look at a stream as it is when the block is entered."""
         yield MemoryBankSnapshot(self._tables.of(stream_id))
 
+    @contextmanager
+    def offering(self, stream: Stream) -> Iterator[MemoryOfferedStream]:
+        """Hold the memory of a stream that is kept elsewhere for a block."""
+        with self._tables.offering:
+            there, heads = self._tables.offered.get(stream.stream_id, (stream, set()))
+            bank_refusals.check_stream(there, stream)
+            offered = MemoryOfferedStream(heads)
+            yield offered
+            if offered.remembered:
+                self._tables.offered[stream.stream_id] = there, heads.union(offered.remembered)
+
     def keep_checkpoints(self, stream_id: str, checkpoints: CheckpointSet) -> None:
         """Register balances."""
         table = self._tables.of(stream_id)
@@ -161,10 +175,6 @@ class MemoryLockedStream:
         """Committed groups without a receipt, and the clock."""
         return self._table.groups[len(self._table.receipts) :], self._clock()
 
-    def heads(self) -> Sequence[KnownHead]:
-        """All heads that are kept."""
-        return sorted(self._table.heads)
-
     def append(self, group: Group) -> None:
         """Add the group that comes next."""
         self._appended.append(group)
@@ -195,6 +205,22 @@ class MemoryLockedStream:
             table.receipts.extend(self._receipts)
             table.heads.update(self._heads)
             table.standing = standing
+
+
+class MemoryOfferedStream:
+    """An `OfferedStream` whose lock the caller holds."""
+
+    def __init__(self, heads: set[KnownHead]) -> None:
+        self._heads = heads
+        self.remembered: list[KnownHead] = []
+
+    def heads(self) -> Sequence[KnownHead]:
+        """All accepted heads."""
+        return sorted(self._heads)
+
+    def remember(self, head: KnownHead) -> None:
+        """Keep a head."""
+        self.remembered.append(head)
 
 
 class MemoryBankSnapshot:

@@ -7,6 +7,7 @@ import pytest
 
 from amends_pipeline.bank.codes import Code, HeadCode
 from amends_pipeline.bank.export import parse_context, parse_groups
+from amends_pipeline.bank.heads import Stream, prefixes
 from amends_pipeline.flows.bank_checkpoints import Wanted, keep, registry
 from amends_pipeline.flows.bank_heads import accept, judge
 from amends_pipeline.kernel.errors import InputError, UnknownStream
@@ -29,9 +30,10 @@ def exports(bank):
 
 
 def offer(bank, export, groups=None, **changes):
-    head = parse_context(export.context).head
+    head = msgspec.structs.replace(parse_context(export.context).head, **changes)
     offered = parse_groups(export.groups if groups is None else groups)
-    return accept(bank.journal, msgspec.structs.replace(head, **changes), offered)
+    stream = Stream(head.stream_id, head.ledger_id, head.entity_id)
+    return accept(bank.journal, head, prefixes(stream, offered))
 
 
 def heads(bank):
@@ -102,8 +104,9 @@ def test_a_new_group_that_a_remembered_head_should_have_seen_is_a_fork(bank, exp
     assert "available_at after" in str(refused)
     late[-1]["available_at"] = "2025-10-20T23:00:00.000Z"
     ahead = offer(bank, exports[2], late, head_sequence="5", observed_at="2025-10-20T23:00:00.000Z")
-    assert ahead is None
-    assert heads(bank)[-1] == (5, "2025-10-20T23:00:00.000Z")
+    assert (ahead.code, ahead.where) == (HeadCode.FORKED_HEAD, "head")
+    assert ahead.expected == "a head that the live journal handed out"
+    assert heads(bank)[-1][0] == 4
 
 
 def test_an_empty_history_is_remembered_too(bank):
@@ -116,10 +119,39 @@ def test_an_empty_history_is_remembered_too(bank):
     assert offer(bank, full, groups).code == HeadCode.FORKED_HEAD
 
 
-def test_a_head_of_another_scope_or_stream_is_refused(bank, exports):
+def test_a_head_of_another_scope_is_refused(bank, exports):
     assert offer(bank, exports[2], entity_id="CB-B").code == Code.SCOPE_MISMATCH
+
+
+ELSEWHERE = {"stream_id": "ELSEWHERE"}
+
+
+def test_heads_of_a_stream_that_is_kept_elsewhere_are_remembered_when_accepted(bank, exports):
+    one, two, three = exports
+    head = msgspec.structs.replace(parse_context(two.context).head, **ELSEWHERE)
+    assert judge(bank.journal, msgspec.structs.replace(head, entity_id="CB-B")) is None
+    assert offer(bank, two, **ELSEWHERE) is None
+    assert offer(bank.reopened(), one, **ELSEWHERE).code == HeadCode.STALE_HEAD
+    forked = msgspec.json.decode(msgspec.json.encode(three.groups))
+    changed_amount(forked)
+    assert offer(bank, three, forked, **ELSEWHERE).code == HeadCode.FORKED_HEAD
+    assert offer(bank, three, **ELSEWHERE) is None
+    assert offer(bank, three, **ELSEWHERE) is None
+    assert offer(bank, two, **ELSEWHERE).code == HeadCode.STALE_HEAD
+    assert judge(bank.journal, head).code == HeadCode.STALE_HEAD
+    with pytest.raises(InputError, match="stream ELSEWHERE: expected ledger CB-GENERAL"):
+        offer(bank, three, entity_id="CB-B", **ELSEWHERE)
     with pytest.raises(UnknownStream):
-        offer(bank, exports[2], stream_id="ELSEWHERE")
+        bank.journal.standing("ELSEWHERE")
+
+
+def test_sequences_of_others_may_be_long(bank, exports):
+    long = "9" * 30
+    groups = msgspec.json.decode(msgspec.json.encode(exports[0].groups))
+    groups[0]["journals"][0]["sequence"] = long
+    assert offer(bank, exports[0], groups, head_sequence=long, **ELSEWHERE) is None
+    assert offer(bank, exports[1], **ELSEWHERE).code == HeadCode.STALE_HEAD
+    assert offer(bank, exports[0], groups, head_sequence=long, **ELSEWHERE) is None
 
 
 def test_a_reference_follows_from_the_content_alone(bank, exports):
