@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 import time
 from collections.abc import Sequence
@@ -16,7 +17,7 @@ from amends_pipeline_tests.bench.measure import FAMILIES, Family, Measurement, c
 from amends_pipeline_tests.bench.player import PlayerError
 from amends_pipeline_tests.bench.stage import Options, Stage, WrongError
 
-ROWS_FROM = ("rows_load", "rows_late", "rows_again", "rows_growth", "rows_shapes")
+ROWS_FROM = ("rows_load", "rows_late", "rows_again", "rows_growth", "rows_shapes", "rows_bank")
 """Modules that register rows, in the order in which they are measured. A new one is named here."""
 for module in ROWS_FROM:
     import_module(f"amends_pipeline_tests.bench.{module}")
@@ -80,6 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     wanted = tuple(row for row in asked.rows.replace(" ", "").split(",") if row)
     families = list(chosen(wanted))
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that nothing is left behind
     with Stage(Options(wanted, asked.runs, asked.scale, not asked.no_peers)) as stage:
         measurements = measured(stage, families)
         machine = stage.machine()
