@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from time import sleep
+
 import pytest
 
 from amends_pipeline.flows.append import Line, append
 from amends_pipeline.flows.drain import Options, drain_unit
+from amends_pipeline.flows.ingest import Worker
 from amends_pipeline.flows.provision import provision
 from amends_pipeline.inventory.config import parse_configuration
 from amends_pipeline.kernel.errors import ConfigurationError
-from amends_pipeline.ports import Unit
+from amends_pipeline.ports import Role, Unit
 from amends_pipeline_tests.contracts.ledgers import MemoryLedger
 from amends_pipeline_tests.tables import configuration, history
 
@@ -56,3 +59,94 @@ def test_a_refused_name_leaves_no_source_behind():
         provision(ledger, parse_configuration(typo))
     other = configuration(namespace="other", source="fresh", partitions=2)
     assert provision(ledger, parse_configuration(other)).created
+
+
+class Slow:
+    """A store whose commits take a while, and that counts what it is asked for."""
+
+    def __init__(self, store, seconds=0.003) -> None:
+        self._store = store
+        self._seconds = seconds
+        self.asked = 0
+
+    def __getattr__(self, name):
+        return getattr(self._store, name)
+
+    def commit(self, token, decisions):
+        sleep(self._seconds)
+        self._store.commit(token, decisions)
+
+    def authorities(self, unit, identities):
+        self.asked += 1
+        return self._store.authorities(unit, identities)
+
+
+def worked(lines, before, store=lambda ledger: ledger.store) -> tuple[list, object]:
+    """The outbox after two workers: the first begins the unit, the second finds it begun."""
+    ledger = MemoryLedger()
+    provision(ledger, parse_configuration(configuration(keys="ab")))
+    append(ledger, "main", [Line("log", at, each.value) for at, each in enumerate(lines, 1)])
+    drain_unit(ledger, MAIN, before, Options("first"))
+    with ledger.store.hold(MAIN, Role.WORKER, holder="second") as token:
+        config = ledger.store.config("main")
+        over = store(ledger)
+        Worker(over, ledger.source("depot-feed-1"), token, config, 1, 1).run(len(lines))
+    return [row[2] for row in ledger.store.outbox(MAIN)], over
+
+
+# The second record asks for an earlier day of a key that the commit on its way has changed.
+EARLIER = """
+    A1 r1 NEW day 1 -1
+    A2 r1 NEW day 2 -1
+    A3 r1 NEW day 3 -1
+    A4 r1 NEW day 4 -1
+    A5 r1 NEW day 5 -1
+    A6 r1 NEW day 6 -1
+    A7 r1 NEW day 7 -1
+    A8 r1 NEW day 8 -1
+    L r1 NEW day 8 -5
+    M r1 NEW day 2 -7
+    N r1 NEW day 1 -9
+    L r2 CANCEL day 8
+    A3 r2 AMEND day 6 4
+    A3 r1 NEW day 3 9
+"""
+
+
+def test_what_a_commit_on_its_way_changes_is_not_read_before_it():
+    lines = history(EARLIER)
+    at_once = drained(lines)
+    assert worked(lines, 8, lambda ledger: Slow(ledger.store))[0] == at_once
+    assert len(at_once) == 9 + 1 + 7 + 8 + 1 + 6
+
+
+def drained(lines):
+    ledger = MemoryLedger()
+    provision(ledger, parse_configuration(configuration(keys="ab")))
+    append(ledger, "main", [Line("log", at, each.value) for at, each in enumerate(lines, 1)])
+    drain_unit(ledger, MAIN, 8, Options("first"))
+    drain_unit(ledger, MAIN, len(lines), Options("second", slice_records=1, commit_records=1000))
+    return [row[2] for row in ledger.store.outbox(MAIN)]
+
+
+@pytest.mark.parametrize(("before", "asked"), [(0, False), (8, True)])
+def test_only_a_worker_that_begins_the_unit_knows_that_nothing_was_decided_before(before, asked):
+    _, store = worked(history(EARLIER), before, lambda ledger: Slow(ledger.store, 0))
+    assert (store.asked > 0) == asked
+
+
+def test_a_worker_at_the_first_offset_again_asks_what_others_decided_since():
+    ledger = MemoryLedger()
+    provision(ledger, parse_configuration(configuration()))
+    lines = history("A r1 NEW day 1 -5\nA r1 NEW day 1 -6")
+    source = ledger.source("depot-feed-1")
+    store = Slow(ledger.store, 0)
+    config = ledger.store.config("main")
+    worker = Worker(store, source, ledger.store.claim(MAIN, Role.WORKER, holder="a"), config)
+    assert worker.run(0) == 0
+    append(ledger, "main", [Line("log", at, each.value) for at, each in enumerate(lines, 1)])
+    drain_unit(ledger, MAIN, 1, Options("another"))
+    later = Worker(store, source, ledger.store.claim(MAIN, Role.WORKER, holder="b"), config)
+    assert later.run(2) == 2
+    assert store.asked == 1
+    assert [envelope.type for _, _, envelope in ledger.store.outbox(MAIN)][-1] == 6
