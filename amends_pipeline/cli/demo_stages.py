@@ -33,7 +33,7 @@ STAGES = (
     ("The last day's receipt is cancelled", "cancel-last-day.jsonl"),
 )
 PARTITION = 0
-_QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+QUIET: Mapping[str, Any] = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
 
 class Day(NamedTuple):
@@ -118,11 +118,11 @@ def played(ledger: Ledger, config: NamespaceConfig, folder: Path) -> Iterator[St
             result = job.execute_in_process(
                 partition_key=unit_key(unit),
                 instance=instance,
-                run_config={"ops": {"worker": {"config": {"slice_records": 1}}}, **_QUIET},
+                run_config={"ops": {"worker": {"config": {"slice_records": 1}}}, **QUIET},
                 raise_on_error=False,
             )
             if not result.success:
-                raise _failed(result)
+                raise failed(result)
             progress = ledger.store.progress(unit)
             yield Stage(
                 title,
@@ -203,7 +203,7 @@ def _verdict(result: dg.ExecuteInProcessResult) -> Verdict:
     )
 
 
-def _failed(result: dg.ExecuteInProcessResult) -> OperationError:
+def failed(result: dg.ExecuteInProcessResult) -> OperationError:
     """Tell why a run failed, in the words of the step that did."""
     found = "one that failed"
     for event in result.filter_events(lambda event: event.is_step_failure):

@@ -1,56 +1,57 @@
-"""The demo as people read it, and as programs do. Text is UTF-8, whatever the locale."""
+"""The inventory's part of the demo as people read it, and as programs do."""
 
 from __future__ import annotations
 
-import io
-import os
-import shutil
-import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console, Group, RenderableType
-from rich.padding import Padding
 from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
 from amends_pipeline.cli.demo_stages import Day, Stage
+from amends_pipeline.cli.demo_writing import (
+    BAD,
+    FAINT,
+    GOOD,
+    HEAD,
+    count,
+    here,
+    part,
+    program,
+    table,
+    written,
+)
 from amends_pipeline.inventory.config import NamespaceConfig
 from amends_pipeline.kernel.display import escape_terminal
-
-WIDTH = 92
-"""Columns at most; the transcript stands in a README too."""
-
-_GOOD, _BAD, _FAINT, _HEAD = "green", "red", "dim", "bold"
 
 
 def opening(config: NamespaceConfig, folder: Path, database: str) -> bytes:
     """Say what is going to happen."""
     (item, location), balance, threshold, _ = config.keys[0]
     key = escape_terminal(f"{item} at {location}")
-    return _written(
+    return written(
         Text(
             f"One stock key, {key}, opens with {balance} units and alerts below {threshold}. Each"
             " stage appends records, and a Dagster run decides, publishes, applies and verifies"
             " them."
         ),
-        Text(f"records {_here(folder)}, database {database} of the private server", _FAINT),
+        Text(f"records {here(folder)}, database {database} of the private server", FAINT),
         Text(),
     )
 
 
 def stage(number: int, told: Stage) -> bytes:
     """Tell one stage."""
-    return _written(
-        Rule(Text(f"{number}. {told.title}", _HEAD), align="left", style=_FAINT),
-        Text(f"{_count(told.records, 'record')} of {told.file}, Dagster run {told.run_id}", _FAINT),
-        _part("What readers see", _days(told)),
-        _part("Alerts", *_alerts(told)),
-        _part("Envelopes", _envelopes(told)),
-        _part("Frontiers", Text(_frontiers(told))),
-        _part("Verdict", _verdict(told)),
+    return written(
+        Rule(Text(f"{number}. {told.title}", HEAD), align="left", style=FAINT),
+        Text(f"{count(told.records, 'record')} of {told.file}, Dagster run {told.run_id}", FAINT),
+        part("What readers see", _days(told)),
+        part("Alerts", *_alerts(told)),
+        part("Envelopes", _envelopes(told)),
+        part("Frontiers", Text(_frontiers(told))),
+        part("Verdict", _verdict(told)),
         Text(),
     )
 
@@ -59,17 +60,15 @@ def closing(folder: Path, elapsed_milliseconds: int, *, accepted: bool) -> bytes
     """Say how it ended, and what to try next."""
     seconds, tenths = divmod(round(elapsed_milliseconds / 100), 10)
     ended = (
-        Text("Every verdict is positive", _GOOD)
-        if accepted
-        else Text("A verdict is negative", _BAD)
+        Text("Every verdict is positive", GOOD) if accepted else Text("A verdict is negative", BAD)
     )
-    config = _here(folder / "config.json")
-    return _written(
-        Rule(style=_FAINT),
+    config = here(folder / "config.json")
+    return written(
+        Rule(style=FAINT),
         ended.append(f" ({seconds}.{tenths} s).", "default"),
         Text("Next, the same by hand, in a ledger of your own:"),
         Text(),
-        Text(f"    {_program()} inventory provision {config}"),
+        Text(f"    {program()} inventory provision {config}"),
     )
 
 
@@ -111,13 +110,13 @@ def document(told: Stage) -> dict[str, Any]:
 
 
 def _days(told: Stage) -> Table:
-    table = _table("day", "was", "now")
+    rows = table("day", "was", "now")
     for each in told.days:
-        style = _FAINT if each.was == each.now else ""
-        table.add_row(
+        style = FAINT if each.was == each.now else ""
+        rows.add_row(
             Text(each.day, style), Text(_day(each.was), style), Text(_day(each.now), style)
         )
-    return table
+    return rows
 
 
 def _day(day: Day) -> str:
@@ -137,14 +136,14 @@ def _alerts(told: Stage) -> Iterable[Text]:
             f" {payload['threshold']}"
         )
     if not withdrawn and not raised:
-        yield Text("none raised, none withdrawn", _FAINT)
+        yield Text("none raised, none withdrawn", FAINT)
 
 
 def _envelopes(told: Stage) -> Table:
-    table = _table("sequence", "type", "day", "version", "says", "cause")
+    rows = table("sequence", "type", "day", "version", "says", "cause")
     for sequence, each in enumerate(told.envelopes, told.first_sequence):
         cause = each["cause"]
-        table.add_row(
+        rows.add_row(
             str(sequence),
             each["type"],
             each["output_id"].get("day", ""),
@@ -156,7 +155,7 @@ def _envelopes(told: Stage) -> Table:
                 )
             ),
         )
-    return table
+    return rows
 
 
 def _says(payload: Mapping[str, Any]) -> str:
@@ -174,7 +173,7 @@ def _frontiers(told: Stage) -> str:
 
 def _verdict(told: Stage) -> Text:
     status, accepted, says = told.verdict
-    text = Text(status, _GOOD if accepted else _BAD)
+    text = Text(status, GOOD if accepted else BAD)
     return text.append(escape_terminal(says.removeprefix(status)), "default")
 
 
@@ -185,52 +184,3 @@ def _is(envelope: Mapping[str, Any], kind: str) -> bool:
 def _place(envelope: Mapping[str, Any]) -> dict[str, Any]:
     output = envelope["output_id"]
     return {"stock_key": output["stock_key"], "day": output["day"]}
-
-
-# --- how it is written
-
-
-def _part(title: str, *content: RenderableType) -> Group:
-    return Group(Text(), Text(title), Padding(Group(*content), (0, 0, 0, 2)))
-
-
-def _table(*names: str) -> Table:
-    table = Table(box=None, pad_edge=False, header_style=_FAINT)
-    for name in names:
-        table.add_column(name, overflow="fold")
-    return table
-
-
-def _count(number: int, thing: str) -> str:
-    return f"{number} {thing}{'' if number == 1 else 's'}"
-
-
-def _here(path: Path) -> str:
-    """Write a path as short as it can be from the current folder."""
-    relative = os.path.relpath(path)
-    return str(path) if relative.startswith("..") else relative
-
-
-def _program() -> str:
-    """Name `amends` as the shell of this person would find it."""
-    if shutil.which("amends") is not None:
-        return "amends"
-    return _here(Path(sys.argv[0]).absolute())
-
-
-def _written(*parts: RenderableType | Sequence[RenderableType]) -> bytes:
-    terminal = sys.stdout is not None and sys.stdout.isatty()
-    # What is not for a terminal is laid out the same whatever terminal it was started from.
-    columns = shutil.get_terminal_size((WIDTH, 24)).columns if terminal else WIDTH
-    console = Console(
-        file=io.StringIO(),
-        force_terminal=terminal,
-        width=min(WIDTH, columns),
-        highlight=False,
-        markup=False,
-    )
-    with console.capture() as captured:
-        for part in parts:
-            console.print(part)
-    lines = (line.rstrip() for line in captured.get().splitlines())
-    return "".join(f"{line}\n" for line in lines).encode()

@@ -17,6 +17,7 @@ from amends_pipeline.cli import demo_stages
 from amends_pipeline.cli import demo_transcript as transcript
 from amends_pipeline.cli.demo import DATABASE
 from amends_pipeline.cli.demo_stages import Verdict, played, seed_folder
+from amends_pipeline.cli.demo_writing import WIDTH
 from amends_pipeline.cli.program import program
 from amends_pipeline.inventory.config import load_configuration
 from amends_pipeline.kernel.errors import InputError, OperationError
@@ -102,7 +103,7 @@ def test_the_amendment_reads_like_this(stages):
 def test_text_that_is_not_for_a_terminal_has_no_colours_and_no_line_too_long(stages):
     for number, stage in enumerate(stages, 1):
         lines = transcript.stage(number, stage).decode().splitlines()
-        assert all(line.isprintable() and len(line) <= transcript.WIDTH for line in lines)
+        assert all(line.isprintable() and len(line) <= WIDTH for line in lines)
 
 
 def test_it_ends_with_the_next_command_to_try():
@@ -148,6 +149,7 @@ def test_the_document_holds_the_three_stages(postgres_server):
     assert [each["envelope"] for stage in told["stages"] for each in stage["envelopes"]] == (
         envelopes()
     )
+    assert [each["now"].get("ADA") for each in told["bank"]] == ["97500", "97600", "97350", None]
     stock_key = {"item": "DEMO-PART", "location": "DEPOT-A"}
     assert [(stage["raised_alerts"], stage["withdrawn_alerts"]) for stage in told["stages"]] == [
         ([{"stock_key": stock_key, "day": "2026-01-01"}], []),
@@ -214,5 +216,6 @@ def test_in_a_process_of_its_own_it_prints_utf_8_and_is_quiet_whatever_the_envir
     assert (told.returncode, told.stderr) == (0, b"")
     text = told.stdout.decode("utf-8")
     assert "3. The last day's receipt is cancelled" in text
+    assert "7. Two exports are offered that are not whole" in text
     assert "hunter2" not in text
     assert list(tmp_path.iterdir()) == []  # DAGSTER_HOME and the current folder
