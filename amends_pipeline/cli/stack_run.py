@@ -134,6 +134,7 @@ class _Life:
         self._instance: DagsterInstance | None = None
         self._reaped: Sequence[DagsterRun] = ()
         self._filling: Filling | None = None
+        self._bank = False
         self._shown: set[str] = set()
 
     def start(self, blocks: ExitStack) -> None:
@@ -150,6 +151,7 @@ class _Life:
         from sqlalchemy.exc import SQLAlchemyError
 
         from amends_pipeline.assembly import open_ledger
+        from amends_pipeline.cli.stack_bank import told
         from amends_pipeline.cli.stack_demo import Filling, provisioned
         from amends_pipeline.defs.stack import reap
 
@@ -157,6 +159,7 @@ class _Life:
         try:
             self._instance = DagsterInstance.from_config(str(self._stack.dagster_home))
             self._reaped = reap(self._instance, self._locks.lives)
+            self._bank = self._wishes.demo and told(ledger.bank)
             if self._wishes.demo and provisioned(ledger):
                 filling = self._filling = Filling(ledger, self._instance)
                 blocks.callback(filling.stop)
@@ -255,6 +258,7 @@ class _Life:
                     "database": self._server.where,
                     "logs": str(stack.logs.folder),
                     "demo": self._filling is not None,
+                    "demo_stream": self._bank,
                     "reaped": [run.run_id for run in self._reaped],
                     "ready_milliseconds": ready_milliseconds,
                 }
@@ -278,11 +282,15 @@ class _Life:
         out.flush()
 
     def _demo(self) -> str:
-        if self._filling is not None:
-            return "namespace demo"
-        if self._wishes.demo:
-            return "none: a namespace demo, or its source demo-feed, is there already"
-        return "none"
+        if not self._wishes.demo:
+            return "none"
+        namespace = (
+            "namespace demo"
+            if self._filling is not None
+            else "no namespace: demo, or its source demo-feed, is there already"
+        )
+        stream = "ledger stream demo" if self._bank else "no ledger stream: demo is there already"
+        return f"{namespace}; {stream}"
 
 
 def _fill(filling: Filling) -> None:

@@ -14,10 +14,12 @@ LOCATION = "amends"
 SECONDS = 15.0
 
 VIEW = "/assets/materialized_view"
+BALANCES = "/assets/bank_balances"
 LINKS = {
     "lineage": f"{VIEW}?view=lineage&lineageScope=neighbors&lineageDepth=5",
     "partitions": f"{VIEW}?view=partitions",
     "checks": f"{VIEW}?view=checks",
+    "bank": f"{BALANCES}?view=lineage&lineageScope=neighbors&lineageDepth=5",
 }
 STATE = """
 {
@@ -40,7 +42,7 @@ class Web:
 
     @property
     def links(self) -> dict[str, str]:
-        """Where lineage, partitions and checks of what readers see are shown."""
+        """Where lineage, partitions and checks of what readers see, and the bank, are shown."""
         return {name: f"{self.url}{path}" for name, path in LINKS.items()}
 
     def is_ready(self, since: float) -> bool:

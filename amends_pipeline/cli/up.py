@@ -55,7 +55,9 @@ class Ending:
     type=click.Path(path_type=Path, file_okay=False),
     help="As in `amends --home`: the folder of logs, runs' files and the private database.",
 )
-@click.option("--no-demo", is_flag=True, help="Do without the namespace demo.")
+@click.option(
+    "--no-demo", is_flag=True, help="Do without the namespace and the ledger stream demo."
+)
 @click.option(
     "--with-parent",
     is_flag=True,
@@ -67,7 +69,8 @@ def up(session: Session, port: int, home: Path | None, *, no_demo: bool, with_pa
 
     Prints the addresses when it is ready, and runs until Ctrl-C or SIGTERM. Nothing is left running
     then, nor when it is killed. The pages have no password and are served on 127.0.0.1 alone. The
-    namespace `demo` is there to be looked at; it is made only where there is none of that name.
+    namespace `demo` and the ledger stream `demo` are there to be looked at; each is made only where
+    there is none of that name.
     """
     from amends_pipeline.cli.stack_run import Wishes, run
 

@@ -329,7 +329,7 @@ def test_it_is_ready_with_something_to_show_and_goes_on_ctrl_c(homes, start):
     home = homes()
     up = start(home)
     assert up.told["ready_milliseconds"] < READY_MILLISECONDS * PATIENCE
-    assert set(up.told["links"]) == {"lineage", "partitions", "checks"}
+    assert set(up.told["links"]) == {"lineage", "partitions", "checks", "bank"}
     for link in up.told["links"].values():
         assert b"<html" in up.request("GET", link.removeprefix(up.told["url"]))
     status, said = refused("--port", "0", home=home)
