@@ -67,8 +67,9 @@ def drawn_legs(rng, accounts):
         for part in parts
     ]
     legs.append({"account_id": one, "side": SIDES[here], "amount_minor": str(sum(parts))})
-    if rng.random() < 0.1:  # within one account, besides
-        legs += [leg | {"amount_minor": "7", "account_id": one} for leg in (legs[0], legs[-1])]
+    if rng.random() < 0.2:  # to and fro within one account, which may have no other leg
+        same = rng.choice([one, *others])
+        legs += [{"account_id": same, "side": side, "amount_minor": "7"} for side in SIDES.values()]
     if rng.random() < 0.5:
         rng.shuffle(legs)
     return legs, currency

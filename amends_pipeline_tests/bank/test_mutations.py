@@ -25,7 +25,16 @@ from amends_pipeline_tests.bank.hunt import (
     pattern,
 )
 from amends_pipeline_tests.bank.strategies import exports, queries
-from amends_pipeline_tests.bank.written import CEDAR, cedar, checkpoint, context, posting, query
+from amends_pipeline_tests.bank.written import (
+    CEDAR,
+    at,
+    cedar,
+    checkpoint,
+    context,
+    correction,
+    posting,
+    query,
+)
 
 END = "9999-12-31T23:59:59.999Z"
 CUTOFF = "2025-10-20T00:00:00.000Z"
@@ -125,6 +134,80 @@ def test_the_members_of_a_pair_exchanged_or_parted():
             assert code_of(case) == "INVALID_GROUP"
     with changed(case, (3, "head", "head_sequence"), "3"):
         assert code_of(case) == "INCOMPLETE_EXPORT"
+
+
+# What drawing hardly ever meets
+
+
+def chain(*steps):
+    """A posting, then a correction of each named journal: sequences 1, 2 to 3, 4 to 5."""
+    groups = [posting(1, "Cash +5, Ada -5", effective=at(0))]
+    for place, original in enumerate(steps):
+        journals = {each["sequence"]: each for group in groups for each in group["journals"]}
+        sequence = 2 + 2 * place
+        groups.append(
+            correction(sequence, journals[original], "Cash +6, Ada -6", effective=at(place))
+        )
+    return groups
+
+
+def twice_in_a_pair(name):
+    groups = chain("1")
+    reversal, replacement = (each["command"] for each in groups[1]["journals"])
+    replacement[name] = reversal[name]
+    groups[1]["correction"]["replacement_journal_id"] = replacement["journal_id"]
+    return groups
+
+
+def correction_twice():
+    groups = chain("1", "3")
+    groups[2]["correction"]["correction_id"] = groups[1]["correction"]["correction_id"]
+    return groups
+
+
+def legs_in_all(count):
+    """A balanced posting of so many legs."""
+    each = ", ".join(["Ada -1"] * (count - 1))
+    return [posting(1, f"Cash +{count - 1}, {each}", effective=at(0))]
+
+
+@pytest.mark.parametrize(
+    ("groups", "code"),
+    [
+        (chain("1", "3", "5"), "BALANCE_FOLDED"),
+        (chain("1", "1"), "ALREADY_REVERSED"),
+        (chain("1", "2"), "REVERSAL_OF_REVERSAL"),
+        (correction_twice(), "INVALID_CORRECTION_LINK"),
+        (twice_in_a_pair("journal_id"), "DUPLICATE_JOURNAL"),
+        (twice_in_a_pair("business_operation_id"), "DUPLICATE_BUSINESS_OPERATION"),
+        (legs_in_all(32), "BALANCE_FOLDED"),
+        (legs_in_all(33), "INVALID_GROUP"),
+        (cedar()[:1] * 4096, "DUPLICATE_GROUP"),
+        (cedar()[:1] * 4097, "INVALID_GROUP"),
+        ([posting(1, "Ada +7, Ada -7, Cash +1, Ben -1", effective=at(0))], "BALANCE_FOLDED"),
+    ],
+)
+def test_rare_histories(groups, code):
+    assert code_of(from_start(groups)) == code
+
+
+def test_a_prefix_counts_among_the_groups():
+    case = from_checkpoint(cedar(), 2)
+    case.groups[:] *= 2047  # 2 in the prefix, 2 times 2047 here
+    assert code_of(case) == "DUPLICATE_GROUP"
+    case.groups.append(deepcopy(case.groups[0]))
+    assert code_of(case) == "INVALID_GROUP"
+
+
+@pytest.mark.parametrize("name", ["last_group_id", "last_recorded_at", "last_available_at"])
+@pytest.mark.parametrize("count", [0, 2])
+def test_an_unused_checkpoint_that_contradicts_itself(count, name):
+    case = from_checkpoint(cedar(), count)
+    case = Case(query("Ada", CUTOFF, END), cedar(), CEDAR, case.context)
+    assert code_of(case) == "BALANCE_FOLDED"
+    other = None if count else END if name.endswith("at") else "G-1"
+    with changed(case, (3, "checkpoint_registry", 0, "checkpoint", name), other):
+        assert code_of(case) == "INVALID_CONTEXT"
 
 
 # Any single change
