@@ -65,9 +65,7 @@ clocks = st.integers(0, MAX_MILLISECOND - 1_000).map(stamp)
 @given(exports(max_groups=6), st.data())
 def test_receipts_and_observations_stay_in_order_whatever_the_clock_says(export, data):
     """Groups become committed, stamped and observed in any rhythm, by a clock that jumps."""
-    waiting = [
-        msgspec.structs.replace(parse_group(each), available_at="") for each in export.groups
-    ]
+    waiting = [with_receipt(parse_group(each), NO_RECEIPT) for each in export.groups]
     if waiting and waiting[-1].journals[-1].recorded_at > stamp(MAX_MILLISECOND - 1_000):
         return
     standing, shown, pending, observations = NEW, [], [], []
