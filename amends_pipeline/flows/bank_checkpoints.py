@@ -19,6 +19,7 @@ from amends_pipeline.bank.values import (
     Query,
     RegistryEntry,
 )
+from amends_pipeline.flows.bank_settle import settled
 from amends_pipeline.kernel.display import shown
 from amends_pipeline.kernel.errors import InputError
 from amends_pipeline.ports.bank import BankJournal, BankSnapshot, CheckpointSet
@@ -37,7 +38,7 @@ def keep(journal: BankJournal, stream_id: str, checkpoints: CheckpointSet) -> No
 
     Raises UnknownStream; InputError for an account that the stream does not have.
     """
-    journal.keep_checkpoints(stream_id, checkpoints)
+    settled(lambda _: journal.keep_checkpoints(stream_id, checkpoints))
 
 
 def registry(wanted: Iterable[Wanted]) -> Callable[[BankSnapshot], Sequence[RegistryEntry]]:

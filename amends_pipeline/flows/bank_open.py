@@ -6,6 +6,7 @@ from amends_pipeline.bank import export
 from amends_pipeline.bank.codes import Code, RefusedError, Rejection
 from amends_pipeline.bank.grammar import is_identifier
 from amends_pipeline.bank.heads import Stream
+from amends_pipeline.flows.bank_settle import settled
 from amends_pipeline.kernel.display import shown
 from amends_pipeline.ports.bank import BankJournal
 
@@ -31,4 +32,5 @@ def open_stream(journal: BankJournal, stream: Stream, accounts: object) -> bool 
         if found != scope:
             where = f"account {account.account_id}"
             return Rejection(Code.SCOPE_MISMATCH, where, " of ".join(scope), " of ".join(found))
-    return journal.open(stream, list(known.values()))
+    # Found there after a commit that nobody answered: then that one made it.
+    return settled(lambda unknown: journal.open(stream, list(known.values())) or unknown)

@@ -56,11 +56,12 @@ def tell(journal: BankJournal, stream: Stream, today: date) -> list[Group]:
     except UnknownStream:
         pass
     else:
-        where = f"stream {shown(stream.stream_id)}"
-        raise InputError(where, expected="a name that is free", found="a stream that is there")
+        raise _taken(stream)
     opened = open_stream(journal, stream, _accounts(stream))
     if isinstance(opened, Rejection):
-        raise InputError(f"{opened.where}", expected=opened.expected, found=opened.found)
+        raise InputError(opened.where, expected=opened.expected, found=opened.found)
+    if not opened:  # somebody else was quicker
+        raise _taken(stream)
     month = (today.replace(day=1) - timedelta(days=1)).replace(day=1)
 
     def posted(step: Step) -> Booking | Rejection:
@@ -85,6 +86,11 @@ def tell(journal: BankJournal, stream: Stream, today: date) -> list[Group]:
         posted(FEE),
     ]
     return [_group(each) for each in steps]
+
+
+def _taken(stream: Stream) -> InputError:
+    where = f"stream {shown(stream.stream_id)}"
+    return InputError(where, expected="a name that is free", found="a stream that is there")
 
 
 def _group(booked: Booking | Rejection) -> Group:

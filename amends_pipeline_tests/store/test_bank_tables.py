@@ -81,6 +81,17 @@ def test_a_head_whose_reply_is_lost_is_made_again(way, bank, lost):
     assert bank.export().head["receipt_ref"] == export.head["receipt_ref"]
 
 
+@pytest.mark.parametrize("lost", ["lose_before", "lose_after"])
+def test_a_stream_whose_opening_is_not_answered_is_opened_once(way, bank, lost):
+    proxy, far = way
+    other = STREAM._replace(stream_id="OTHER")
+    getattr(proxy, lost)(COMMIT)
+    assert far.open(other) is True
+    assert proxy.cuts == 1
+    assert bank.open(other) is False
+    assert [each.stream for each in bank.journal.streams()] == [STREAM, other]
+
+
 def test_a_database_that_does_not_come_back_leaves_the_outcome_unknown(way, bank, monkeypatch):
     monkeypatch.setattr(bank_settle, "PAUSE_SECONDS", 0.0)
     proxy, far = way
