@@ -19,7 +19,7 @@ from amends_pipeline.defs.inventory.refreshing import (
     refresh_open_reorders,
 )
 from amends_pipeline.defs.inventory.sensors import landed_files, new_records, stale_verdicts
-from amends_pipeline.defs.jobs import FOLD_BANK, REFOLD, VERIFY
+from amends_pipeline.defs.jobs import EXAMINE_EXPORT, FOLD_BANK, REFOLD, VERIFY
 from amends_pipeline.defs.pinned import known_features
 from amends_pipeline.defs.resources import BankResource, LedgerResource
 
@@ -46,7 +46,7 @@ defs = dg.Definitions(
         *(REFOLD, VERIFY, land_files),
         *(refresh_open_reorders, OF_A_UNIT),
         *(provision_namespace, remove_namespace),
-        FOLD_BANK,
+        *(FOLD_BANK, EXAMINE_EXPORT),
     ],
     sensors=[new_records, stale_verdicts, landed_files, moved_views, moved_heads],
     resources={"ledger": LedgerResource(), "bank": BankResource()},

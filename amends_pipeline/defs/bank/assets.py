@@ -46,6 +46,7 @@ class Offer(dg.Config):
     description="Export the live journal of a ledger stream, or take an offered one; examine it.",
     specs=[BANK_EXPORT, BANK_HISTORY],
     check_specs=[BANK_EXPORT_IS_COMPLETE],
+    can_subset=True,
 )
 def exporter(context: dg.AssetExecutionContext, config: Offer, bank: BankResource) -> Results:
     """A rejected export is a red check and ends the run; what was kept before stays there."""
@@ -54,20 +55,21 @@ def exporter(context: dg.AssetExecutionContext, config: Offer, bank: BankResourc
         offered = None if config.folder is None else Path(config.folder)
         with bank.open() as journal:
             taken = take(journal, stream_id, bank.folder(stream_id), offered)
-    version = taken.origin.version(taken.head)
-    yield dg.MaterializeResult(
-        asset_key=BANK_EXPORT.key,
-        metadata=of_export(taken, config.folder),
-        check_results=[judge_export(taken)],
-        data_version=dg.DataVersion(version),
-    )
+    version = dg.DataVersion(taken.origin.version(taken.head))
+    if BANK_EXPORT.key in context.selected_asset_keys:
+        checked = BANK_EXPORT_IS_COMPLETE.key in context.selected_asset_check_keys
+        yield dg.MaterializeResult(
+            asset_key=BANK_EXPORT.key,
+            metadata=of_export(taken, config.folder),
+            check_results=[judge_export(taken)] if checked else [],
+            data_version=version,
+        )
     if isinstance(taken.found, Rejection):
         raise _rejected(taken, taken.found)
-    yield dg.MaterializeResult(
-        asset_key=BANK_HISTORY.key,
-        metadata=of_history(taken.found),
-        data_version=dg.DataVersion(version),
-    )
+    if BANK_HISTORY.key in context.selected_asset_keys:
+        yield dg.MaterializeResult(
+            asset_key=BANK_HISTORY.key, metadata=of_history(taken.found), data_version=version
+        )
 
 
 def _rejected(taken: Taken, rejection: Rejection) -> dg.Failure:

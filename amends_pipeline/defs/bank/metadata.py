@@ -17,6 +17,7 @@ from amends_pipeline.bank.values import Group
 from amends_pipeline.defs.bank.table import Table
 from amends_pipeline.defs.inventory.metadata import ROW_COUNT, Metadata, cell, table
 from amends_pipeline.flows.bank_take import Taken
+from amends_pipeline.kernel.drawing import counted
 from amends_pipeline.ports.bank import CheckpointSet
 
 SHOWN_ROWS = 50
@@ -190,10 +191,11 @@ def of_balances(balances: Table, before: Table | None, busiest: Busiest, path: P
         balances.rows, key=lambda row: (-abs(int(row["raw_balance_minor"])), row["account_id"])
     )
     accounts = len(balances.rows)
+    since = "before" if before else "zero, where all of them began"
     return {
         "note": (
-            f"{accounts} account{'' if accounts == 1 else 's'},"
-            f" {len(changes)} of them with another balance than before."
+            f"{counted(accounts, 'account')}, {len(changes)} of them with another balance than"
+            f" {since}."
         ),
         "what_changed": table(_CHANGES, changes[:SHOWN_ROWS]),
         "balances": table(_BALANCES, [{n: row[n] for n in _BALANCES} for row in largest[:50]]),
@@ -218,7 +220,7 @@ def changed(before: Table | None, after: Table) -> list[Mapping[str, str]]:
     for row in after.rows:
         account_id, now = row["account_id"], row["normal_balance_minor"]
         earlier = was.get(account_id, "")
-        if earlier != now:
+        if int(earlier or "0") != int(now):
             change = int(now) - int(earlier or "0")
             changes.append(
                 (

@@ -16,7 +16,7 @@ from amends_pipeline.defs.bank.assets import balances, checkpoints, exporter
 from amends_pipeline.defs.bank.checks import bank_verification
 from amends_pipeline.defs.bank.sensors import moved_heads
 from amends_pipeline.defs.catalog import BANK_BALANCES
-from amends_pipeline.defs.jobs import FOLD_BANK
+from amends_pipeline.defs.jobs import EXAMINE_EXPORT, FOLD_BANK
 from amends_pipeline.defs.resources import BankResource, bank_over
 from amends_pipeline.flows.bank_correct import correct
 from amends_pipeline.flows.bank_open import open_stream
@@ -62,7 +62,7 @@ class Office:
         return dg.Definitions(
             assets=[exporter, balances, checkpoints],
             asset_checks=[bank_verification],
-            jobs=[FOLD_BANK, EXECUTE_ALL],
+            jobs=[FOLD_BANK, EXAMINE_EXPORT, EXECUTE_ALL],
             sensors=[moved_heads],
             resources={"bank": self.resource},
             executor=dg.in_process_executor,
@@ -99,10 +99,14 @@ class Office:
 
     # Runs
 
-    def fold(self, assets=None, stream: str = HERE, **config) -> Run:
+    def examine(self, export: Offered) -> Run:
+        """Run the job `examine_export`."""
+        return self.fold(job="examine_export", exporter=export.config)
+
+    def fold(self, assets=None, stream: str = HERE, job: str = "fold_bank", **config) -> Run:
         """Run the job `fold_bank`, or some of its assets; `config` is by name of the step."""
         ops = {step: {"config": each} for step, each in config.items()}
-        result = self.definitions.resolve_job_def("fold_bank").execute_in_process(
+        result = self.definitions.resolve_job_def(job).execute_in_process(
             partition_key=stream,
             instance=self.instance,
             run_config={"ops": ops, **QUIET},

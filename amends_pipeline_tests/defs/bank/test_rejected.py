@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import dagster as dg
 import pytest
 
 from amends_pipeline_tests.defs.bank.conftest import HERE, on_both
@@ -166,6 +167,31 @@ def test_the_same_is_told_of_a_valid_and_of_a_rejected_export(told):
     assert rows(checks[0].metadata["fault"]) == []
     schema = checks[0].metadata["fault"].schema
     assert [column.name for column in schema.columns] == COLUMNS
+
+
+def test_an_examination_touches_nothing_but_the_export(told):
+    export = told.offer()
+    export.lines.pop(1)
+    run = told.examine(export)
+    assert not run.success
+    assert run.materialized == ["bank_export"]
+    assert run.check("bank_export_is_complete").metadata["code"].value == "SEQUENCE_GAP"
+    # Dagster shows as failed what a failed run was going to make.
+    planned = told.instance.get_records_for_run(
+        run.result.run_id, of_type=dg.DagsterEventType.ASSET_MATERIALIZATION_PLANNED
+    ).records
+    assert [each.event_log_entry.dagster_event.asset_key for each in planned] == [
+        dg.AssetKey("bank_export")
+    ]
+    whole = told.examine(told.offer("whole"))
+    assert whole.success
+    assert whole.materialized == ["bank_export"]
+
+
+def test_a_history_can_be_made_alone(told):
+    run = told.fold(assets=["bank_history"])
+    assert run.success
+    assert run.materialized == ["bank_history"]
 
 
 # --- what is taken
