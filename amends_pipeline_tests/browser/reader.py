@@ -117,6 +117,8 @@ class Reader:
         page.get_by_role("combobox", name="Partition").click()
         choices = page.get_by_role("option").or_(page.get_by_role("menuitem"))
         choices.filter(has_text=str(unit)).click()
+        # Launched before the run is given its tags, it would have no partition.
+        expect(page.get_by_text(f"partition: {unit}", exact=True)).to_be_visible()
         page.get_by_role("button", name="Launch Run").click()
         page.wait_for_url("**/runs/*")
         expect(page.get_by_text("Success", exact=True).first).to_be_visible()

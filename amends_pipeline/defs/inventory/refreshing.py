@@ -30,8 +30,8 @@ from amends_pipeline.flows.refresh import LONGEST_WAIT_SECONDS, Derived, fingerp
 from amends_pipeline.ports import Unit
 
 FILES = OPEN_REORDERS.key.to_user_string()
-REFRESH_TAG = "amends/refresh"
-"""Names the asset of a run, so that one run at a time makes its files."""
+REFRESH_TAG = ".dagster/amends_refresh"
+"""Names the asset of a run, so that one run at a time makes its files; its job says so to people."""
 VERSION_TAG = "dagster/data_version"
 
 
