@@ -21,7 +21,7 @@ MAX_DEPTH = 100
 MAX_DIGITS = 640
 """Characters of one number, its sign included. Python reads as many under each of its settings."""
 
-_SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
+_SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
 # A string that is never closed reaches to the end, so that each byte is looked at once.
 _STRING_OR_BRACKET = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
 
@@ -41,6 +41,18 @@ def loads(raw: bytes, *, where: str = "JSON") -> object:
     if _too_deep(raw):
         raise AmbiguousJsonError(where, expected=f"at most {MAX_DEPTH} levels", found="more")
     try:
+        value = _unambiguous(text)
+    except json.JSONDecodeError as error:
+        place = f"{where}, line {error.lineno} column {error.colno}"
+        raise StrictJsonError(place, expected="well-formed JSON", found=error.msg) from None
+    except _RefusedError as refusal:
+        kind = AmbiguousJsonError if refusal.is_json else StrictJsonError
+        raise kind(where, expected=refusal.expected, found=refusal.found) from None
+    return value
+
+
+def _unambiguous(text: str) -> object:
+    try:
         value: object = json.loads(
             text,
             object_pairs_hook=_without_duplicates,
@@ -48,14 +60,12 @@ def loads(raw: bytes, *, where: str = "JSON") -> object:
             parse_float=_refused_number,
             parse_constant=_refused_constant,
         )
-        if _SURROGATE_ESCAPE.search(raw):
+        if _SURROGATE_ESCAPE.search(text):
             _refuse_lone_surrogates(value)
-    except json.JSONDecodeError as error:
-        place = f"{where}, line {error.lineno} column {error.colno}"
-        raise StrictJsonError(place, expected="well-formed JSON", found=error.msg) from None
-    except _RefusedError as refusal:
-        kind = AmbiguousJsonError if refusal.is_json else StrictJsonError
-        raise kind(where, expected=refusal.expected, found=refusal.found) from None
+    except _RefusedError:
+        # A hook stops the parser; if what follows is no JSON, then that is what the text is.
+        json.loads(text, parse_int=len, parse_float=len, parse_constant=_refused_constant)
+        raise
     return value
 
 
