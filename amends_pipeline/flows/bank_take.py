@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import shutil
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
@@ -22,12 +22,12 @@ from amends_pipeline.bank import coverage, export
 from amends_pipeline.bank.batches import read_lines
 from amends_pipeline.bank.codes import Code, RefusedError, Rejection
 from amends_pipeline.bank.coverage import Coverage, prefixes_of
-from amends_pipeline.bank.heads import KnownHead, judge_export
 from amends_pipeline.bank.values import Account, Head
 from amends_pipeline.flows.bank_export import Files
 from amends_pipeline.flows.bank_export import export as export_live
+from amends_pipeline.flows.bank_heads import accept
 from amends_pipeline.kernel.display import shown
-from amends_pipeline.kernel.errors import InputError, OperationError, UnknownStream
+from amends_pipeline.kernel.errors import InputError, OperationError
 from amends_pipeline.ports.bank import BankJournal
 
 KEPT: Final = "export"
@@ -80,21 +80,22 @@ def take(journal: BankJournal, stream_id: str, folder: Path, offered: Path | Non
     """Export the live journal, or copy an offered export, and examine it.
 
     offered: a folder with the three files; None for the live journal. An offered export is held
-    against the heads that the journal remembers of the stream, if it knows the stream; nothing of
-    it is remembered. Raises UnknownStream; InputError where the offered files cannot be read, or
-    are no JSON; OperationError.
+    against the heads that are remembered, and its own is remembered when it is valid and of a
+    stream that others keep. Raises UnknownStream; InputError where the offered files cannot be
+    read, or are no JSON; OperationError.
     """
     incoming = folder / f".{uuid.uuid4().hex}"
     with _writing(incoming):
         if offered is None:
             export_live(journal, stream_id, files_of(incoming))
-            heads: Sequence[KnownHead] = ()
         else:
             _copy(offered, incoming)
-            heads = _remembered(journal, stream_id)
         digest, lines = _digest(incoming / _NAMES[0])
         head = _head(read(incoming))
-        found = _examined(incoming, stream_id, heads)
+        found = _examined(incoming, stream_id)
+        if offered is not None and not isinstance(found, Rejection):
+            with groups(incoming) as batches:
+                found = accept(journal, found.head, prefixes_of(found.head, batches)) or found
         busiest = None if isinstance(found, Rejection) else found.busiest
         origin = Origin(offered is None, digest, busiest)
         (incoming / _ORIGIN).write_text(json.dumps(origin._asdict()))
@@ -150,28 +151,14 @@ def opened(folder: Path) -> Iterator[BinaryIO]:
         yield lines
 
 
-def _examined(folder: Path, stream_id: str, heads: Sequence[KnownHead]) -> Coverage | Rejection:
+def _examined(folder: Path, stream_id: str) -> Coverage | Rejection:
     documents = read(folder)
     with groups(folder) as batches:
         found = coverage.examine(*documents, batches)
-    if isinstance(found, Rejection):
-        return found
-    if found.head.stream_id != stream_id:
+    if not isinstance(found, Rejection) and found.head.stream_id != stream_id:
         expected = f"stream {stream_id}"
         return Rejection(Code.SCOPE_MISMATCH, "head", expected, found.head.stream_id)
-    with groups(folder) as batches:
-        rejection = judge_export(
-            heads, found.head, prefixes_of(found.head, batches) if heads else ()
-        )
-    return rejection or found
-
-
-def _remembered(journal: BankJournal, stream_id: str) -> Sequence[KnownHead]:
-    try:
-        with journal.snapshot(stream_id) as snapshot:
-            return snapshot.heads()
-    except UnknownStream:
-        return ()
+    return found
 
 
 def _head(documents: Documents) -> Head | None:

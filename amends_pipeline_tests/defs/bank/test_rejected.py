@@ -220,6 +220,24 @@ def test_an_export_of_a_stream_that_is_kept_elsewhere_is_taken_as_its_context_sa
     assert run.value("bank_checkpoints", "checkpoint_sets") == 0
 
 
+def test_of_a_stream_that_is_kept_elsewhere_an_accepted_head_is_remembered(told):
+    told.instance.add_dynamic_partitions("ledger_stream", ["CB-OTHER"])
+    export = told.offer()
+    another_stream(export)
+    assert told.fold(stream="CB-OTHER", exporter=export.config).success
+    forge_a_journal(export)
+    run = told.fold(stream="CB-OTHER", exporter=export.config)
+    assert run.check("bank_export_is_complete").metadata["code"].value == "FORKED_HEAD"
+
+
+def test_a_head_of_our_stream_that_we_did_not_hand_out_is_refused(told):
+    export = told.offer()
+    export.context["head"]["receipt_ref"] = "R-5-by-somebody"
+    run = told.examine(export)
+    check = run.check("bank_export_is_complete")
+    assert check.description.startswith("FORKED_HEAD at head: expected a head that the live")
+
+
 # --- what cannot be read
 
 
