@@ -31,7 +31,7 @@ from amends_pipeline.ports import Unit
 
 FILES = OPEN_REORDERS.key.to_user_string()
 REFRESH_TAG = ".dagster/amends_refresh"
-"""Names the asset of a run, so that one run at a time makes its files; its job says so to people."""
+"""Names the asset of a run, so that one run at a time makes its files. People see its job."""
 VERSION_TAG = "dagster/data_version"
 
 
