@@ -18,7 +18,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 setup: $(SYNCED) ## make .venv: pinned packages and the project (with or without uv)
 
-demo: $(SYNCED) ## the three stages of the first ledger, run by Dagster, as a transcript
+demo: $(SYNCED) ## the stories of both ledgers, run by Dagster, as a transcript
 	@$(BIN)/amends demo
 
 up: $(SYNCED) ## Dagster's pages over your ledgers, until Ctrl-C (UP_ARGS="--port 3001")
