@@ -15,7 +15,7 @@ from amends_pipeline.bank.oracle import (
 )
 from amends_pipeline.bank.verify import SHOWN_DIFFERENCES, Folded, judge
 from amends_pipeline.kernel.verdict import Status
-from amends_pipeline_tests.bank.written import CEDAR, ENTITY, LEDGER, cedar
+from amends_pipeline_tests.bank.written import CEDAR, ENTITY, LEDGER, account, cedar
 
 ASKED = Question(LEDGER, ENTITY, "2025-10-20T00:00:00.000Z", "2025-10-22T00:00:00.000Z")
 
@@ -140,6 +140,18 @@ def test_drift_of_balances(balances, expected):
     )
 
 
+def test_each_answer_is_about_its_currency():
+    accounts = [*CEDAR, account("Kasse", "asset", "EUR")]
+    both = compute([json.dumps(group).encode() for group in cedar()], accounts, ASKED)
+    euros = [row("Kasse", "0", "0", currency="EUR")]
+    assert judge([folded(), folded(euros, currency="EUR")], both).status is Status.PASS
+    mixed = judge([folded([*RIGHT, *euros]), folded([], currency="EUR")], both)
+    assert [(each.currency, each.account_id) for each in mixed.differences] == [
+        ("EUR", "Kasse"),
+        ("USD", "Kasse"),
+    ]
+
+
 @pytest.mark.parametrize("found", [None, -97600, -97600.0, True, ["x"]])
 def test_an_amount_that_is_no_text_equals_nothing(found):
     odd = row("Ada", "-97600") | {"raw_balance_minor": found}
@@ -224,5 +236,7 @@ def test_error_comes_before_all_others():
     assert (report.status, report.accepted, report.boundary) == (Status.ERROR, False, None)
     assert report.errors == ("oracle: expected an answer, found none",)
     assert report.trial_balance == ()
-    assert judge([folded()], oracle(), ["the export went away"]).status is Status.ERROR
+    gone = judge([folded([])], oracle(), ["the export went away"])
+    assert (gone.status, gone.differences) == (Status.ERROR, ())
+    assert gone.not_compared[0].what.startswith("anything")
     assert judge([folded()], None).status is Status.ERROR
