@@ -59,7 +59,7 @@ def bind(transaction: Transaction, config: NamespaceConfig, incarnation: str) ->
         [key.stock_key.item for key in routed],
         [key.stock_key.location for key in routed],
     ]
-    ROUTES.insert(transaction.connection, columns, copying=True)
+    ROUTES.copy(transaction.connection, columns)
     return source_id
 
 

@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from amends_pipeline.store import arrays
+from amends_pipeline.store.at_once import Executes
 from amends_pipeline.store.postgres import Connection
 
 COPY_ROWS: Final = 256
@@ -57,16 +58,16 @@ class Table:
         self._insert = f"INSERT INTO {name} ({names}) SELECT * FROM unnest({types})"  # noqa: S608 - constants of the callers
         self._copy = f"COPY {name} ({names}) FROM STDIN (FORMAT binary)"
 
-    def insert(self, connection: Connection, columns: Sequence[Column], *, copying: bool) -> None:
-        """Write rows given as columns. `copying` any number of any size, outside a pipeline."""
+    def insert(self, to: Executes, columns: Sequence[Column]) -> None:
+        """Write rows given as columns, by one statement."""
+        if columns[0]:
+            kinds = zip(self._kinds, columns, strict=True)
+            to.execute(self._insert, [kind.array(column) for kind, column in kinds])
+
+    def copy(self, connection: Connection, columns: Sequence[Column]) -> None:
+        """Write rows given as columns, any number of any size, outside a pipeline."""
         count = len(columns[0])
         if not count:
-            return
-        if not copying:
-            parameters = [
-                kind.array(column) for kind, column in zip(self._kinds, columns, strict=True)
-            ]
-            connection.execute(self._insert, parameters)
             return
         with connection.cursor().copy(self._copy) as copy:
             copy.write(_SIGNATURE)

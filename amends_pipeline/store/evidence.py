@@ -11,7 +11,7 @@ equals, and stands in full in a column of its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from amends_pipeline.inventory.authority import Authority, Candidate, Observation
@@ -20,6 +20,7 @@ from amends_pipeline.inventory.slice import Rejection
 from amends_pipeline.kernel.canonical import sha256_hex
 from amends_pipeline.ports import Evidence
 from amends_pipeline.store import arrays
+from amends_pipeline.store.at_once import Executes
 from amends_pipeline.store.bulk import (
     BLOB,
     BOOL,
@@ -178,26 +179,36 @@ class EvidenceWrites:
             rows >= COPY_ROWS or sum(len(each.value) for each in self._rejections) > LARGEST_BYTES
         )
 
-    def save(self, connection: Connection, unit_id: int) -> None:
-        """Write everything."""
-        copying = self.many
-        if self._changed:
-            columns = _authority_columns(unit_id, self._changed)
-            parameters = [
-                kind.array(column)
-                for (name, kind), column in zip(_AUTHORITY.items(), columns, strict=True)
-                if name != "unit_id"
-            ]
-            connection.execute(SAVE_AUTHORITIES, (unit_id, *parameters))
+    def copy(self, connection: Connection, unit_id: int) -> None:
+        """Write many, outside a pipeline."""
+        self._save_changed(connection, unit_id)
+        for table, columns in self._added(unit_id):
+            table.copy(connection, columns)
+
+    def save(self, to: Executes, unit_id: int) -> None:
+        """Write few."""
+        self._save_changed(to, unit_id)
+        for table, columns in self._added(unit_id):
+            table.insert(to, columns)
+
+    def _save_changed(self, to: Executes, unit_id: int) -> None:
+        if not self._changed:
+            return
+        columns = _authority_columns(unit_id, self._changed)
+        parameters = [
+            kind.array(column)
+            for (name, kind), column in zip(_AUTHORITY.items(), columns, strict=True)
+            if name != "unit_id"
+        ]
+        to.execute(SAVE_AUTHORITIES, (unit_id, *parameters))
+
+    def _added(self, unit_id: int) -> Iterator[tuple[Table, list[Sequence[Any]]]]:
         if self._new:
-            columns = _authority_columns(unit_id, self._new)
-            AUTHORITIES.insert(connection, columns, copying=copying)
+            yield AUTHORITIES, _authority_columns(unit_id, self._new)
         if self._observations:
-            columns = _observation_columns(unit_id, self._observations)
-            OBSERVATIONS.insert(connection, columns, copying=copying)
+            yield OBSERVATIONS, _observation_columns(unit_id, self._observations)
         if self._rejections:
-            columns = _rejection_columns(unit_id, self._rejections)
-            QUARANTINE.insert(connection, columns, copying=copying)
+            yield QUARANTINE, _rejection_columns(unit_id, self._rejections)
 
 
 def _authority_columns(

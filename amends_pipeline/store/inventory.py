@@ -33,25 +33,21 @@ from amends_pipeline.ports import (
     UnitStanding,
 )
 from amends_pipeline.store import segments, view_rows
+from amends_pipeline.store.at_once import AtOnce, Executes
 from amends_pipeline.store.evidence import EvidenceWrites, load_authorities, load_evidence
-from amends_pipeline.store.keys import load_keys, save_keys
+from amends_pipeline.store.keys import have_reasons, load_keys, save_keys
 from amends_pipeline.store.namespaces import Namespaces
 from amends_pipeline.store.ownership import CLAIM, LOCK_WORKER, Ownership, expect_at
-from amends_pipeline.store.postgres import Connection, Database, Transaction, Unmet
+from amends_pipeline.store.postgres import Connection, Database, Unmet
 from amends_pipeline.store.snapshot import PostgresSnapshot, read_set_asides
 from amends_pipeline.store.standing import read_standing
 
 MOVE_WORKER: Final = """
 UPDATE amends.worker_progress SET next_offset = %s, next_sequence = %s WHERE unit_id = %s
 """
-# Guard, lock and move in one. A row that is not as expected is divided by: the error stops all that
-# was sent behind this statement, COMMIT included.
 MOVE_WORKER_FROM: Final = """
-WITH moved AS (
-    UPDATE amends.worker_progress SET next_offset = %s, next_sequence = %s
-    WHERE unit_id = %s AND epoch = %s AND next_offset = %s AND next_sequence = %s RETURNING 1
-)
-SELECT 1 / count(*) FROM moved
+UPDATE amends.worker_progress SET next_offset = %s, next_sequence = %s
+WHERE unit_id = %s AND epoch = %s AND next_offset = %s AND next_sequence = %s
 """
 MOVE_RELAY: Final = "UPDATE amends.relay_progress SET acknowledged = %s WHERE unit_id = %s"
 MOVE_VIEW: Final = """
@@ -194,7 +190,7 @@ class PostgresStore:
     def commit(self, token: Token, decisions: Sequence[Decision]) -> None:
         """Install consecutive decisions, all or none."""
         evidence = EvidenceWrites(decisions)
-        if decisions and not evidence.many:
+        if decisions and not evidence.many and not have_reasons(decisions):
             # One round trip. Where the row is not as expected, the other way says why.
             with suppress(Unmet):
                 self._commit_at_once(token, decisions, evidence)
@@ -205,12 +201,12 @@ class PostgresStore:
             offset, sequence = _follow(token.unit, frontier, decisions)
             connection = transaction.connection
             if evidence.many:
-                evidence.save(connection, unit_id)
+                evidence.copy(connection, unit_id)
             with connection.pipeline():
                 if not evidence.many:
                     evidence.save(connection, unit_id)
                 save_keys(connection, unit_id, decisions)
-                _save_outbox(transaction, unit_id, decisions)
+                _save_outbox(transaction.connection, unit_id, decisions)
                 transaction.execute(MOVE_WORKER, (offset, sequence, unit_id))
                 transaction.commit()
 
@@ -220,12 +216,13 @@ class PostgresStore:
         first = decisions[0]
         frontier = (first.start, first.base_sequence)
         offset, sequence = _follow(token.unit, frontier, decisions)
-        with self._ownership.owning_at_once(token, Role.WORKER) as (transaction, unit_id):
+        with self._ownership.speaking(token, Role.WORKER) as (connection, unit_id):
             moved = (offset, sequence, unit_id, token.epoch, *frontier)
-            transaction.execute(MOVE_WORKER_FROM, moved)
-            evidence.save(transaction.connection, unit_id)
-            save_keys(transaction.connection, unit_id, decisions)
-            _save_outbox(transaction, unit_id, decisions)
+            writes = AtOnce(MOVE_WORKER_FROM, moved)
+            evidence.save(writes, unit_id)
+            save_keys(writes, unit_id, decisions)
+            _save_outbox(writes, unit_id, decisions)
+            writes.run(connection)
 
     # Relay
 
@@ -339,12 +336,12 @@ def _follow(unit: Unit, frontier: Sequence[int], decisions: Sequence[Decision]) 
     return offset, sequence
 
 
-def _save_outbox(transaction: Transaction, unit_id: int, decisions: Sequence[Decision]) -> None:
+def _save_outbox(to: Executes, unit_id: int, decisions: Sequence[Decision]) -> None:
     base = decisions[0].base_sequence
     envelopes = joined([decision.envelopes for decision in decisions])
     for at, part in segments.split(envelopes):
         row = (unit_id, base + at, len(part), *segments.parameters(part))
-        transaction.execute(INSERT_OUTBOX, row)
+        to.execute(INSERT_OUTBOX, row)
 
 
 def _segment(unit: Unit, row: Sequence[object]) -> Segment:

@@ -12,6 +12,7 @@ from amends_pipeline.inventory.decision import Decision, KeyChange
 from amends_pipeline.inventory.refold import EVERY_DAY, INT64_MAX, KeyState, Status, untouched
 from amends_pipeline.kernel.errors import InputError
 from amends_pipeline.store import arrays, pages
+from amends_pipeline.store.at_once import Executes
 from amends_pipeline.store.postgres import Connection
 
 NO_PAGE: Final = 2**31 - 1
@@ -105,7 +106,12 @@ def _state(fresh: KeyState, rows: Sequence[tuple[Any, ...]]) -> KeyState:
 # --- writing
 
 
-def save_keys(connection: Connection, unit_id: int, decisions: Sequence[Decision]) -> None:
+def have_reasons(decisions: Sequence[Decision]) -> bool:
+    """Whether a key is blocked at the end of any of them, which takes a second look at its head."""
+    return any(change.state.reasons for decision in decisions for change in decision.keys.values())
+
+
+def save_keys(to: Executes, unit_id: int, decisions: Sequence[Decision]) -> None:
     """Write heads and touched pages of all keys that consecutive decisions changed."""
     changes: dict[int, list[KeyChange]] = {}
     for decision in decisions:
@@ -122,13 +128,13 @@ def save_keys(connection: Connection, unit_id: int, decisions: Sequence[Decision
         arrays.int8s([-min(state.peak, INT64_MAX + 1) for state in states]),
         arrays.int4s([_first_page(state) for state in states]),
     ]
-    connection.execute(SAVE_HEADS, (unit_id, *parameters))
+    to.execute(SAVE_HEADS, (unit_id, *parameters))
     for state in states:
         if state.reasons:
             txn_ids, revisions = zip(*state.reasons, strict=True)
             parameters = [arrays.texts(txn_ids), arrays.int8s(revisions)]
-            connection.execute(SAVE_REASONS, (*parameters, unit_id, state.key))
-    _save_pages(connection, unit_id, changes)
+            to.execute(SAVE_REASONS, (*parameters, unit_id, state.key))
+    _save_pages(to, unit_id, changes)
 
 
 def _first_page(state: KeyState) -> int:
@@ -136,12 +142,10 @@ def _first_page(state: KeyState) -> int:
     return pages.page_of(days[0]) if days else NO_PAGE
 
 
-def _save_pages(
-    connection: Connection, unit_id: int, changes: Mapping[int, Sequence[KeyChange]]
-) -> None:
+def _save_pages(to: Executes, unit_id: int, changes: Mapping[int, Sequence[KeyChange]]) -> None:
     written = pages.writes(changes)
     if written:
         keys = arrays.int4s([key for key, _, _ in written])
         numbers = arrays.int4s([page for _, page, _ in written])
         bodies = arrays.blobs([body for _, _, body in written])
-        connection.execute(SAVE_PAGES, (unit_id, keys, numbers, bodies))
+        to.execute(SAVE_PAGES, (unit_id, keys, numbers, bodies))

@@ -239,7 +239,7 @@ class Namespaces:
             if follows:
                 transaction.execute(FIRST_IS_CURRENT, (namespace_id, source_id))
             columns = _key_columns(namespace_id, config)
-            KEYS.insert(transaction.connection, columns, copying=True)
+            KEYS.copy(transaction.connection, columns)
         configurations.put(config)
         return True
 

@@ -156,18 +156,15 @@ class Ownership:
             yield transaction, unit_id, self._guarded(token, transaction)
 
     @contextmanager
-    def owning_at_once(self, token: Token, role: Role) -> Iterator[tuple[Transaction, int]]:
-        """A transaction that travels at once. Its first statement must be the guard of the row.
-
-        Raises Unmet when the guard says no; `owning` then says why.
-        """
+    def speaking(self, token: Token, role: Role) -> Iterator[tuple[Connection, int]]:
+        """A connection for one statement that commits by itself, and guards itself too."""
         unit_id = self._namespaces.unit_id(token.unit)
         self._check_kind(token, role)
         with (
-            self._speaking(token) as connection,
-            self._database.write_at_once(on=connection) as transaction,
+            self._speaking(token) as held,
+            self._database.writing_once(held) as connection,
         ):
-            yield transaction, unit_id
+            yield connection, unit_id
 
     @contextmanager
     def _speaking(self, token: Token) -> Iterator[Connection | None]:

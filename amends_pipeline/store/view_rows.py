@@ -105,7 +105,7 @@ class ViewWrites:
             [each.type for each in envelopes],
             [cause.txn_id for cause in causes],
         ]
-        ROWS.insert(connection, columns, copying=True)
+        ROWS.copy(connection, columns)
 
     def save(self, connection: Connection, unit_id: int) -> None:
         """Store the others, and all reasons."""

@@ -32,6 +32,7 @@ class Proxy:
     cuts: int = 0
     _asked: bytes | None = None
     _earned: bytes | None = None
+    _behind: bytes | None = None
 
     def __enter__(self) -> Self:
         self.listener = socket.socket(socket.AF_UNIX)
@@ -48,11 +49,14 @@ class Proxy:
 
     def lose_before(self, asked: bytes) -> None:
         """Cut the next connection on which this is asked, before the server hears of it."""
-        self._asked, self._earned = asked, None
+        self._asked, self._earned, self._behind = asked, None, None
 
-    def lose_after(self, earned: bytes) -> None:
-        """Cut the next connection on which the server says this, before the asker hears of it."""
-        self._asked, self._earned = None, earned
+    def lose_after(self, earned: bytes, behind: bytes | None = None) -> None:
+        """Cut the next connection on which the server says this, before the asker hears of it.
+
+        behind: what must have been asked before, where others earn the same.
+        """
+        self._asked, self._earned, self._behind = None, earned, behind
 
     def _accept(self) -> None:
         with contextlib.suppress(OSError):
@@ -71,7 +75,10 @@ class Proxy:
                     to, watched = key.data
                     chunk = key.fileobj.recv(CHUNK)
                     text = getattr(self, watched)
-                    if text is not None and text in chunk:
+                    if watched == "_asked" and self._behind is not None:
+                        if self._behind in chunk:
+                            self._behind = None
+                    elif text is not None and text in chunk and self._behind is None:
                         setattr(self, watched, None)
                         self.cuts += 1
                         return

@@ -90,6 +90,11 @@ def things(connection):
     connection.execute("DROP TABLE things")
 
 
+def written(connection, columns, *, copying):
+    write = THINGS.copy if copying else THINGS.insert
+    write(connection, columns)
+
+
 def rows_of(count):
     return [
         (i, i % 3 - 1, i % 2 == 0, f"é{i}" * (i % 5), bytes([i % 256]) if i % 7 else None)
@@ -105,20 +110,20 @@ def columns_of(rows):
 @pytest.mark.parametrize("count", [1, 2, 255, 1_000])
 def test_rows_arrive_alike_either_way(connection, things, count, copying):
     rows = rows_of(count)
-    THINGS.insert(connection, columns_of(rows), copying=copying)
+    written(connection, columns_of(rows), copying=copying)
     assert things() == rows
 
 
 def test_a_copy_goes_out_in_parts(connection, things, monkeypatch):
     monkeypatch.setattr(bulk, "_COPY_AT_ONCE", 100)
     rows = rows_of(301)
-    THINGS.insert(connection, columns_of(rows), copying=True)
+    THINGS.copy(connection, columns_of(rows))
     assert things() == rows
 
 
 @pytest.mark.parametrize("copying", [True, False])
 def test_no_rows_are_no_statement(connection, things, copying):
-    THINGS.insert(connection, [[], [], [], [], []], copying=copying)
+    written(connection, [[], [], [], [], []], copying=copying)
     assert things() == []
 
 
@@ -126,7 +131,7 @@ def test_no_rows_are_no_statement(connection, things, copying):
 @pytest.mark.parametrize("words", [["", "a"], [None, "a"], [None, None], ["a", None]])
 def test_nulls_and_empty_texts_stay_apart(connection, things, copying, words):
     rows = [(i, 0, False, words[i % 2], None) for i in range(9)]
-    THINGS.insert(connection, columns_of(rows), copying=copying)
+    written(connection, columns_of(rows), copying=copying)
     assert things() == rows
 
 
@@ -134,7 +139,7 @@ def test_nulls_and_empty_texts_stay_apart(connection, things, copying, words):
 def test_rows_of_which_one_does_not_fit_are_refused(connection, things, copying):
     rows = [(i, 2**15 - (i < 8), False, "", None) for i in range(9)]
     with pytest.raises(CounterExhausted, match="integers of 16 bits"):
-        THINGS.insert(connection, columns_of(rows), copying=copying)
+        written(connection, columns_of(rows), copying=copying)
     assert things() == []
 
 

@@ -11,6 +11,7 @@ from amends_pipeline.kernel.errors import (
     DatabaseUnavailable,
     Fenced,
     Held,
+    OutcomeUnknown,
     UnknownNamespace,
 )
 from amends_pipeline.ports import Role
@@ -87,7 +88,7 @@ def test_a_claim_waits_for_the_commit_that_has_the_row(busy, pool, tables):
     old = busy.claim()
     decisions = busy.decide()
     frontier = decisions[-1].until
-    with session(tables, "LOCK TABLE amends.key_head IN EXCLUSIVE MODE"):
+    with session(tables, "SELECT FROM amends.key_head FOR UPDATE"):
         commit = pool.submit(busy.store.commit, old, decisions)
         await_waiting(tables, 1)
         claim = pool.submit(busy.claim)
@@ -229,7 +230,7 @@ def test_commits_under_a_lock_run_on_the_session_that_holds_it(busy, other, tabl
         ((pid,),) = tables.sql(LOCKERS)
         before = tables.dump()
         tables.sql("SELECT pg_terminate_backend(%s)", pid)
-        with pytest.raises(DatabaseUnavailable):
+        with pytest.raises(OutcomeUnknown):
             busy.store.commit(token, busy.decide())
         with pytest.raises(DatabaseUnavailable, match="the lock with it"):
             busy.store.commit(token, busy.decide())

@@ -34,7 +34,20 @@ COMMITS = {
     "set_aside": lambda bench: bench.store.set_aside(bench.unit(), 1_000, "no reason"),
     "create": lambda bench: bench.ledger.source("another").create(2),
 }
-ASKED, EARNED = b"COMMIT\x00", b"COMMIT\x00"
+COMMIT = b"COMMIT\x00"
+GUARDED = b"WITH guarding AS"
+"""A small commit is one statement, and no COMMIT is sent."""
+
+
+def lose_before(proxy, name="commit"):
+    proxy.lose_before(GUARDED if name.startswith("commit") and "view" not in name else COMMIT)
+
+
+def lose_after(proxy, name="commit"):
+    if name.startswith("commit") and "view" not in name:
+        proxy.lose_after(b"SELECT 1\x00", behind=GUARDED)
+    else:
+        proxy.lose_after(COMMIT)
 
 
 @pytest.fixture
@@ -46,24 +59,26 @@ def way(busy, tables):
         yield proxy, Bench(ledger, busy.config)
 
 
-@pytest.mark.parametrize("act", COMMITS.values(), ids=COMMITS)
-def test_a_commit_that_was_not_heard_of_is_unknown_and_nothing_is_installed(way, tables, act):
+@pytest.mark.parametrize(("name", "act"), COMMITS.items(), ids=COMMITS)
+def test_a_commit_that_was_not_heard_of_is_unknown_and_nothing_is_installed(way, tables, name, act):
     proxy, bench = way
-    proxy.lose_before(ASKED)
+    lose_before(proxy, name)
     before = tables.dump()
     with pytest.raises(OutcomeUnknown, match="expected a reply to a commit"):
         act(bench)
     assert proxy.cuts == 1
     after = tables.dump()
-    for name in PROGRESS.values():  # a claim came before what was lost
-        del before[name], after[name]
+    for table in PROGRESS.values():  # a claim came before what was lost
+        del before[table], after[table]
     assert after == before
 
 
-@pytest.mark.parametrize("act", COMMITS.values(), ids=COMMITS)
-def test_a_commit_whose_reply_was_lost_is_unknown_and_everything_is_installed(way, tables, act):
+@pytest.mark.parametrize(("name", "act"), COMMITS.items(), ids=COMMITS)
+def test_a_commit_whose_reply_was_lost_is_unknown_and_everything_is_installed(
+    way, tables, name, act
+):
     proxy, bench = way
-    proxy.lose_after(EARNED)
+    lose_after(proxy, name)
     before = tables.dump()
     with pytest.raises(OutcomeUnknown, match="expected a reply to a commit"):
         act(bench)
@@ -78,9 +93,9 @@ def test_rereading_tells_whether_a_commit_was_installed(way, busy, lost):
     decisions = bench.decide()
     token = bench.claim()
     if lost == "before":
-        proxy.lose_before(ASKED)
+        lose_before(proxy)
     else:
-        proxy.lose_after(EARNED)
+        lose_after(proxy)
     with pytest.raises(OutcomeUnknown):
         bench.store.commit(token, decisions)
     if lost == "before":
