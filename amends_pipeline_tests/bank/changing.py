@@ -121,4 +121,5 @@ def near_lists(elements):
         yield [*elements[:position], other, one, *elements[position + 2 :]]
     yield elements[::-1]
     yield [*elements, None]
-    yield from ([*elements, *elements], elements * 2049, (elements * 33)[:33])
+    if len(elements) < 64:  # an earlier change may have made it long already
+        yield from ([*elements, *elements], elements * 2049, (elements * 33)[:33])
