@@ -6,6 +6,7 @@ by `export`; here is what needs the groups before it, the accounts and the head.
 
 from __future__ import annotations
 
+from operator import le
 from typing import TYPE_CHECKING, Final
 
 from amends_pipeline.bank.codes import Code, Rejection
@@ -13,12 +14,14 @@ from amends_pipeline.bank.export import judge_reason
 from amends_pipeline.bank.grammar import SUPPORTED_CURRENCIES
 from amends_pipeline.bank.journal import is_reversal
 from amends_pipeline.bank.members import Fault, within
-from amends_pipeline.bank.values import digest
+from amends_pipeline.bank.values import read_group, signed, write_group
 from amends_pipeline.kernel.display import shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from collections.abc import Set as AbstractSet
 
+    from amends_pipeline.bank.columns import Columns
     from amends_pipeline.bank.values import Account, Command, Correction, Group, Leg
 
 _BEFORE_ALL_TIME: Final = ""
@@ -47,11 +50,14 @@ class History:
             for account in accounts.values()
             if (account.ledger_id, account.entity_id) == (ledger_id, entity_id)
         }
+        self._accounts_of: dict[str, set[str]] = {}
+        for account_id, currency in self._currencies.items():
+            self._accounts_of.setdefault(currency, set()).add(account_id)
         self._observed_at = observed_at
         self.groups: dict[str, bytes] = {}
-        """The digest of each group, by identifier."""
-        self.journals: dict[str, tuple[Leg, ...]] = {}
-        """The legs of each journal, by identifier."""
+        """Each group as JSON, by identifier. Bytes take less room than values."""
+        self.journals: dict[str, bytes] = {}
+        """The group of each journal, by the journal's identifier; the same bytes."""
         self.operations: set[str] = set()
         """The business operations that were booked."""
         self.corrections: set[str] = set()
@@ -75,18 +81,108 @@ class History:
         receipt yet; what its `available_at` holds is not looked at.
         """
         try:
-            group_digest = self._judge(group, stamped=stamped)
+            self._judge(group, stamped=stamped)
         except Fault as fault:
             return fault.rejection(where, group.group_id, group.journals[0].sequence)
-        self._take(group, group_digest, stamped=stamped)
+        self._take(group, stamped=stamped)
         return None
 
-    def _judge(self, group: Group, *, stamped: bool) -> bytes:
+    def admit_together(self, batch: Columns) -> bool:
+        """Take groups, with their receipts, into the history where `admit` would take each of them.
+
+        It looks at them column by column, and finds no fault: it says no and changes nothing where
+        a group may not follow, or where that takes a closer look.
+        """
+        names = (
+            (batch.group_ids, self.groups.keys()),
+            (batch.journal_ids, self.journals.keys()),
+            (batch.operations, self.operations),
+        )
+        if not (
+            self._are_next(batch.sequences)
+            and all(_are_new(found, known) for found, known in names)
+            and self._are_in_scope(batch)
+            and all(map(_is_balanced, batch.legs))
+            and self._are_in_time(batch)
+            and self._correct_what_is_there(batch)
+        ):
+            return False
+        self.groups.update(zip(batch.group_ids, batch.written, strict=True))
+        self.journals.update(
+            (journal.command.journal_id, written)
+            for group, written in zip(batch.groups, batch.written, strict=True)
+            for journal in group.journals
+        )
+        self.operations.update(batch.operations)
+        for _, link in batch.corrected:
+            self._remember(link)
+        self.last_sequence += len(batch.sequences)
+        self.last_recorded_at = batch.recorded[-1]
+        self.last_available_at = batch.available[-1]
+        return True
+
+    def _are_next(self, sequences: list[str]) -> bool:
+        start = self.last_sequence + 1
+        return self.covered_through < start and sequences == list(
+            map(str, range(start, start + len(sequences)))
+        )
+
+    def _are_in_scope(self, batch: Columns) -> bool:
+        if batch.ledgers != {self._ledger_id} or batch.entities != {self._entity_id}:
+            return False
+        if not batch.currencies <= SUPPORTED_CURRENCIES:
+            return False
+        if len(batch.currencies) == 1:
+            (currency,) = batch.currencies
+            return batch.accounts <= self._accounts_of.get(currency, set())
+        return all(
+            self._currencies.get(leg.account_id) == command.currency
+            for command in batch.commands
+            for leg in command.legs
+        )
+
+    def _are_in_time(self, batch: Columns) -> bool:
+        recorded, available = batch.recorded, batch.available
+        ends = [group.journals[-1].recorded_at for group in batch.groups]
+        return (
+            self.last_recorded_at <= recorded[0]
+            and recorded == sorted(recorded)
+            and all(map(le, batch.effective, recorded))
+            and all(map(le, batch.offered, recorded))
+            and all(map(le, ends, available))
+            and self.last_available_at <= available[0]
+            and available == sorted(available)
+            and (self._observed_at is None or available[-1] <= self._observed_at)
+        )
+
+    def _correct_what_is_there(self, batch: Columns) -> bool:
+        links = [link for _, link in batch.corrected]
+        if not links:
+            return True
+        originals = {link.original_journal_id for link in links}
+        if len({link.correction_id for link in links}) < len(links) or len(originals) < len(links):
+            return False
+        if not originals.isdisjoint(link.reversal_journal_id for link in links):
+            return False
+        legs = dict(zip(batch.journal_ids, batch.legs, strict=True))
+        for group, link in batch.corrected:
+            reversal, replacement = (journal.command for journal in group.journals)
+            original = self._legs_of(link.original_journal_id)
+            if original is None and link.original_journal_id in legs:
+                place = batch.journal_ids.index
+                if place(link.original_journal_id) < place(reversal.journal_id):
+                    original = legs[link.original_journal_id]
+            try:
+                self._judge_correction(reversal, replacement, link, original)
+            except Fault:
+                return False
+        return True
+
+    def _judge(self, group: Group, *, stamped: bool) -> None:
         journals = group.journals
-        group_digest = digest(group)
         first, wanted = int(journals[0].sequence), self.last_sequence + 1
         if first <= self.covered_through or group.group_id in self.groups or first != wanted:
-            raise self._misplaced(group, first, group_digest)
+            raise self._misplaced(group, first)
         if group.ledger_id != self._ledger_id or group.entity_id != self._entity_id:
             raise self._out_of_scope(group)
         commands = [journal.command for journal in journals]
@@ -94,25 +190,22 @@ class History:
             self._judge_scope(command)
         self._judge_identities(commands)
         for command in commands:
-            total = 0
-            for leg in command.legs:
-                amount = int(leg.amount_minor)
-                total += amount if leg.side == "debit" else -amount
-            if total:
+            if not _is_balanced(command.legs):
                 raise _unbalanced(command)
-        if group.correction is not None:
-            self._judge_correction(commands[0], commands[1], group.correction)
+        link = group.correction
+        if link is not None:
+            original = self._legs_of(link.original_journal_id)
+            self._judge_correction(commands[0], commands[1], link, original)
         self._judge_clocks(group, stamped=stamped)
-        return group_digest
 
-    def _misplaced(self, group: Group, first: int, group_digest: bytes) -> Fault:
+    def _misplaced(self, group: Group, first: int) -> Fault:
         if first <= self.covered_through:
             expected = f"groups after sequence {self.covered_through}, where the checkpoint ends"
             return Fault(Code.CHECKPOINT_OVERLAP, expected, str(first))
         known = self.groups.get(group.group_id)
-        if known == group_digest:
-            return Fault(Code.DUPLICATE_GROUP, "each group once", f"{group.group_id} again")
         if known is not None:
+            if read_group(known) == group:
+                return Fault(Code.DUPLICATE_GROUP, "each group once", f"{group.group_id} again")
             found = f"{group.group_id} again, and not the same"
             return Fault(Code.GROUP_ID_CONFLICT, "one group under an identifier", found)
         wanted = self.last_sequence + 1
@@ -158,7 +251,14 @@ class History:
         if first is not last and first.business_operation_id == last.business_operation_id:
             raise _again(code, name, last.business_operation_id)
 
-    def _judge_correction(self, reversal: Command, replacement: Command, link: Correction) -> None:
+    def _judge_correction(
+        self,
+        reversal: Command,
+        replacement: Command,
+        link: Correction,
+        original: tuple[Leg, ...] | None,
+    ) -> None:
+        """Judge the members of a correction; `original` are the legs of what it names, if any."""
         for name in _SHARED:
             one, other = getattr(reversal, name), getattr(replacement, name)
             if one != other:
@@ -174,10 +274,11 @@ class History:
         if link.correction_id in self.corrections:
             found = f"{link.correction_id} again"
             raise Fault(Code.INVALID_CORRECTION_LINK, "each correction once", found)
-        self._judge_original(reversal, link.original_journal_id)
+        self._judge_original(reversal, link.original_journal_id, original)
 
-    def _judge_original(self, reversal: Command, original_id: str) -> None:
-        original = self.journals.get(original_id)
+    def _judge_original(
+        self, reversal: Command, original_id: str, original: tuple[Leg, ...] | None
+    ) -> None:
         if original is None:
             expected = "the original in an earlier group"
             raise Fault(Code.INVALID_CORRECTION_LINK, expected, f"no {original_id} there")
@@ -190,6 +291,14 @@ class History:
         if not is_reversal(reversal.legs, original):
             expected = f"the legs of {original_id} with their sides exchanged"
             raise Fault(Code.INVALID_REVERSAL, expected, "others")
+
+    def _legs_of(self, journal_id: str) -> tuple[Leg, ...] | None:
+        """Return the legs of a journal that is known, None for another one."""
+        written = self.journals.get(journal_id)
+        if written is None:
+            return None
+        commands = (journal.command for journal in read_group(written).journals)
+        return next(command.legs for command in commands if command.journal_id == journal_id)
 
     def _judge_clocks(self, group: Group, *, stamped: bool) -> None:
         recorded = self.last_recorded_at
@@ -212,22 +321,29 @@ class History:
             if self._observed_at is not None and available > self._observed_at:
                 raise _disorder("available_at, observed_at", available, self._observed_at)
 
-    def _take(self, group: Group, group_digest: bytes, *, stamped: bool) -> None:
-        self.groups[group.group_id] = group_digest
+    def know(self, group: Group) -> bytes:
+        """Fill in what a later group may name of an earlier one. Returns the group as JSON."""
+        written = write_group(group)
         for journal in group.journals:
             command = journal.command
-            self.journals[command.journal_id] = command.legs
+            self.journals[command.journal_id] = written
             self.operations.add(command.business_operation_id)
-        link = group.correction
-        if link is not None:
-            self.corrections.add(link.correction_id)
-            self.reversals.add(link.reversal_journal_id)
-            self.reversed.add(link.original_journal_id)
+        if group.correction is not None:
+            self._remember(group.correction)
+        return written
+
+    def _take(self, group: Group, *, stamped: bool) -> None:
+        self.groups[group.group_id] = self.know(group)
         last = group.journals[-1]
         self.last_sequence = int(last.sequence)
         self.last_recorded_at = last.recorded_at
         if stamped:
             self.last_available_at = group.available_at
+
+    def _remember(self, link: Correction) -> None:
+        self.corrections.add(link.correction_id)
+        self.reversals.add(link.reversal_journal_id)
+        self.reversed.add(link.original_journal_id)
 
 
 _SHARED: Final = (
@@ -239,6 +355,20 @@ _SHARED: Final = (
     "booking_period",
 )
 """What the members of a correction agree about."""
+
+
+def _are_new(names: list[str], known: AbstractSet[str]) -> bool:
+    """Tell whether each of the names stands once, and is not known."""
+    found = set(names)
+    return len(found) == len(names) and known.isdisjoint(found)
+
+
+def _is_balanced(legs: tuple[Leg, ...]) -> bool:
+    """Tell whether debits and credits are equal, amounts being well written."""
+    if len(legs) == 2:  # noqa: PLR2004 - most journals: equal amounts are equal texts
+        one, other = legs
+        return one.amount_minor == other.amount_minor and one.side != other.side
+    return sum(map(signed, legs)) == 0
 
 
 def _again(code: Code, name: str, identifier: str) -> Fault:

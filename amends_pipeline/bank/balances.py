@@ -1,7 +1,8 @@
 """The balances of all accounts of a currency, in one validated pass over any number of groups.
 
 Each balance is what `fold_balance` would say, and so is a refusal, save that histories beyond the
-reference are taken. Memory grows with the history by its indexes, not by its groups.
+reference are taken. Memory grows with the history: of each group its identifiers are kept, and its
+bytes, not its values.
 
 The order of judgement has the structure of every group before the history: after a group that does
 not follow the ones before it, the rest is read for its structure alone.
@@ -27,11 +28,12 @@ from amends_pipeline.bank.fold import (
 from amends_pipeline.bank.members import Fault
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from amends_pipeline.bank.batches import Batch
     from amends_pipeline.bank.values import Account, AggregateQuery, Group, Head
 
-    Read = Callable[[], Iterator[tuple[int, list[Group]]]]
+    Read = Callable[[], Iterator[Batch]]
 
 
 def fold_balances(
@@ -94,7 +96,7 @@ def _answer(query: object, accounts: object, context: object, read: Read) -> dic
         raise RefusedError(fault.rejection("query")) from None
     totals = _Totals(asked, known, head)
     batches_left = read()
-    rejection = next(filter(None, (totals.take(*batch) for batch in batches_left)), None)
+    rejection = next(filter(None, map(totals.take, batches_left)), None)
     # A fault in the structure of what is left comes before the fault that was found.
     deque(batches_left, maxlen=0)
     if rejection is not None:
@@ -122,18 +124,21 @@ class _Totals:
         }
         self.visible_through = "0"
 
-    def take(self, start: int, groups: list[Group]) -> Rejection | None:
-        """Admit groups numbered from `start` and count what is selected; stop at a fault."""
-        currency, effective_cutoff = self._query.currency, self._query.effective_cutoff
-        raw = self.raw
-        admit = self.history.admit
-        for number, group in enumerate(groups, start):
-            rejection = admit(group)
-            if rejection is not None:
-                return rejection._replace(
-                    where=rejection.where.replace("group", f"group {number}", 1)
-                )
-            if group.available_at > self._query.knowledge_cutoff:
+    def take(self, batch: Batch) -> Rejection | None:
+        """Admit groups and count what is selected; stop at a fault."""
+        if batch.columns is None or not self.history.admit_together(batch.columns):
+            for number, group in enumerate(batch.groups, batch.start):
+                rejection = self.history.admit(group, f"group {number}")
+                if rejection is not None:
+                    return rejection
+        self._count(batch.groups)
+        return None
+
+    def _count(self, groups: Sequence[Group]) -> None:
+        raw, query = self.raw, self._query
+        currency, effective_cutoff = query.currency, query.effective_cutoff
+        for group in groups:
+            if group.available_at > query.knowledge_cutoff:
                 continue
             for journal in group.journals:
                 command = journal.command
@@ -142,4 +147,3 @@ class _Totals:
                         amount = int(leg.amount_minor)
                         raw[leg.account_id] += amount if leg.side == "debit" else -amount
             self.visible_through = journal.sequence
-        return None

@@ -5,14 +5,15 @@ and what that decoder lets pass is closed by proof, for many groups at once. Wha
 goes to `export`, so that no group is refused by the fast reader alone. Tests hold the two equal.
 
 The typed decoder refuses by itself: other types; missing, null and unknown members; other versions,
-kinds and sides; of bytes also what is not JSON in UTF-8, and lone surrogates. What it lets pass:
+kinds and sides; of bytes also what is not JSON in UTF-8, and lone surrogates, which of values show
+when the group is written. What it lets pass:
 
 - A member that stands twice in bytes; the last one wins. Every name and every text of a group
   brings two quotation marks, and each further member at least two more. A batch without a backslash
   that has exactly the quotation marks of its groups holds no member twice.
 - Text outside its grammar. Identifiers, timestamps, amounts and sequences of a batch are judged as
   one text each.
-- A group against its own rules. Those are looked at one by one.
+- A group against its own rules. Those that are not of the plainest form are looked at one by one.
 """
 
 from __future__ import annotations
@@ -20,27 +21,37 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
 from amends_pipeline.bank import export, grammar, members
 from amends_pipeline.bank.codes import RefusedError
+from amends_pipeline.bank.columns import Columns
 from amends_pipeline.bank.export import MAX_LEGS
 from amends_pipeline.bank.grammar import MONTH_END
-from amends_pipeline.bank.values import Group
+from amends_pipeline.bank.values import Group, read_group, write_group
 from amends_pipeline.kernel.errors import StrictJsonError
-from amends_pipeline.kernel.instants import DATE_END
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from amends_pipeline.bank.values import Command, Journal
+    from amends_pipeline.bank.values import Journal, Leg
 
 BATCH: Final = 256
 """Groups proven together. One odd group costs the others of its batch a second look."""
+_PAIR: Final = 2
 
-_decode = msgspec.json.Decoder(Group).decode
+
+class Batch(NamedTuple):
+    """Groups that stand together in an export."""
+
+    start: int
+    """The number of the first, from 1."""
+    groups: Sequence[Group]
+    columns: Columns | None
+    """None where the careful reader read them."""
+
 
 # Quotation marks that begin or end a name or a text of a group, outside in.
 _GROUP_QUOTES = 2 * (8 + 6)  # eight names; six texts, since journals and correction are none
@@ -50,13 +61,16 @@ _LEG_QUOTES = 2 * (3 + 3)
 _CORRECTION_QUOTES = 2 * (5 + 5)
 
 _identifiers = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9_.:-]{0,62}[A-Za-z0-9])?\n)*+").fullmatch
-_times_of_day = re.compile(
-    r"(?:T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\.[0-9]{3}Z\n)*+"
+_timestamps = re.compile(
+    r"(?:(?!0000)(?:[0-9]{4}-(?:(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])"
+    r"|(?:0[13-9]|1[0-2])-(?:29|30)|(?:0[13578]|1[02])-31)"
+    r"|(?:[0-9]{2}(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)-02-29)"
+    r"T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\.[0-9]{3}Z\n)*+"
 ).fullmatch
 _numbers = re.compile(r"(?:[1-9][0-9]{0,29}\n)*+").fullmatch
 
 
-def read_values(values: object) -> Iterator[tuple[int, list[Group]]]:
+def read_values(values: object) -> Iterator[Batch]:
     """Read groups from JSON values, as batches with the number of their first group, from 1.
 
     Raises `RefusedError` for the first value that is no group, and where `values` yields none.
@@ -64,18 +78,21 @@ def read_values(values: object) -> Iterator[tuple[int, list[Group]]]:
     start = 1
     iterator = _elements(values)
     while batch := list(islice(iterator, BATCH)):
-        yield (
+        columns = _typed_values(batch)
+        yield Batch(
             start,
-            _typed_values(batch)
-            or [
+            columns.groups
+            if columns
+            else [
                 export.parse_group(value, f"group {number}")
                 for number, value in enumerate(batch, start)
             ],
+            columns,
         )
         start += len(batch)
 
 
-def read_lines(lines: Iterable[bytes]) -> Iterator[tuple[int, list[Group]]]:
+def read_lines(lines: Iterable[bytes]) -> Iterator[Batch]:
     r"""Read groups from JSON lines as `read_values` does; a line may end with its `\n`.
 
     Raises `StrictJsonError` where any line is not JSON in UTF-8, or blank, or ends with `\r`; else
@@ -84,7 +101,10 @@ def read_lines(lines: Iterable[bytes]) -> Iterator[tuple[int, list[Group]]]:
     start = 1
     iterator = iter(lines)
     while batch := list(islice(iterator, BATCH)):
-        yield start, _typed_lines(batch) or _carefully(batch, start, iterator)
+        columns = _typed_lines(batch)
+        yield Batch(
+            start, columns.groups if columns else _carefully(batch, start, iterator), columns
+        )
         start += len(batch)
 
 
@@ -121,96 +141,109 @@ def read_line(line: bytes, number: int) -> object:
     return export.read_value(content, where)
 
 
-def _typed_values(batch: list[object]) -> list[Group] | None:
+def _typed_values(batch: list[object]) -> Columns | None:
     try:
         groups = msgspec.convert(batch, list[Group])
+        columns = Columns(groups, list(map(write_group, groups)))
     except (msgspec.MsgspecError, UnicodeEncodeError):  # the latter for a lone surrogate
         return None
-    return groups if _proven(groups) else None
+    return columns if _proven(columns) else None
 
 
-def _typed_lines(batch: list[bytes]) -> list[Group] | None:
+def _typed_lines(batch: list[bytes]) -> Columns | None:
     joined = b"".join(batch)
     if b"\\" in joined or b"\r" in joined:
         return None
     try:
-        groups = list(map(_decode, batch))
+        columns = Columns(list(map(read_group, batch)), batch)
     except msgspec.MsgspecError:
         return None
-    if joined.count(b'"') != sum(map(_quotes, groups)):
+    if joined.count(b'"') != _quotes(columns):
         return None
-    return groups if _proven(groups) else None
+    return columns if _proven(columns) else None
 
 
-def _quotes(group: Group) -> int:
-    quotes = _GROUP_QUOTES + (_JOURNAL_QUOTES + _COMMAND_QUOTES) * len(group.journals)
-    for journal in group.journals:
-        quotes += _LEG_QUOTES * len(journal.command.legs)
-    return quotes if group.correction is None else quotes + _CORRECTION_QUOTES
-
-
-def _proven(groups: Sequence[Group]) -> bool:
-    """Prove the points above but the first for groups that the typed decoder let pass.
-
-    Texts are gathered by their grammar; one by one, only a group's own rules are looked at.
-    """
-    identifiers: list[str] = []
-    timestamps: list[str] = []
-    numbers: list[str] = []
-    few: set[str] = set()  # identifiers that many groups share
-    free: set[str] = set()  # texts of no grammar
-    pairs: list[tuple[Journal, Journal]] = []
-    for group in groups:
-        journals = group.journals
-        link = group.correction
-        if link is not None:
-            if group.kind == "posting" or len(journals) != 2:  # noqa: PLR2004 - a pair
-                return False
-            pairs.append((journals[0], journals[1]))
-            identifiers += (
-                link.correction_id,
-                link.original_journal_id,
-                link.reversal_journal_id,
-                link.replacement_journal_id,
-            )
-            free.add(link.reason)
-        elif group.kind == "correction" or len(journals) != 1:
-            return False
-        identifiers.append(group.group_id)
-        timestamps.append(group.available_at)
-        few.add(group.ledger_id)
-        few.add(group.entity_id)
-        for journal in journals:
-            command = journal.command
-            effective_at = command.effective_at
-            identifiers += (command.journal_id, command.business_operation_id)
-            timestamps += (effective_at, command.source_available_at, journal.recorded_at)
-            few.add(command.ledger_id)
-            few.add(command.entity_id)
-            free.add(command.currency)
-            if command.booking_period != effective_at[:MONTH_END] or journal.adjustment_reason:
-                if not _is_explained(command, journal.adjustment_reason):
-                    return False
-                free.add(journal.adjustment_reason)
-            legs = command.legs
-            accounts = {leg.account_id for leg in legs}
-            if not 1 < len(accounts) <= len(legs) <= MAX_LEGS:
-                return False
-            few |= accounts
-            numbers.append(journal.sequence)
-            numbers += [leg.amount_minor for leg in legs]
+def _quotes(columns: Columns) -> int:
     return (
-        _all_match(_identifiers, [*identifiers, *few])
-        and _all_match(_numbers, numbers)
-        and _all_match(_times_of_day, [text[DATE_END:] for text in timestamps])
-        and all(map(grammar.is_day.__getitem__, {text[:DATE_END] for text in timestamps}))
-        and all(map(grammar.is_whole_text, free))
-        and all(int(one.sequence) + 1 == int(other.sequence) for one, other in pairs)
+        _GROUP_QUOTES * len(columns.groups)
+        + (_JOURNAL_QUOTES + _COMMAND_QUOTES) * len(columns.journals)
+        + _LEG_QUOTES * sum(map(len, columns.legs))
+        + _CORRECTION_QUOTES * len(columns.corrected)
     )
 
 
-def _is_explained(command: Command, reason: str) -> bool:
+def _proven(columns: Columns) -> bool:
+    """Prove the points above but the first for groups that the typed decoder let pass."""
+    # Few are not of the plainest form. Those are looked at one by one.
+    linked = [
+        group
+        for group in columns.groups
+        if group.correction is not None or group.kind != "posting" or len(group.journals) != 1
+    ]
+    many = [
+        legs
+        for legs in columns.legs
+        if len(legs) != _PAIR or legs[0].account_id == legs[1].account_id
+    ]
+    explained = [
+        journal
+        for journal in columns.journals
+        if journal.adjustment_reason
+        or journal.command.booking_period != journal.command.effective_at[:MONTH_END]
+    ]
+    return (
+        all(map(_is_correction, linked))
+        and all(map(_has_two_accounts, many))
+        and all(map(_is_explained, explained))
+        and _all_match(_identifiers, _identifiers_of(columns))
+        and _all_match(_numbers, [leg.amount_minor for legs in columns.legs for leg in legs])
+        and _all_match(_numbers, columns.sequences)
+        and _all_match(
+            _timestamps,
+            [*columns.available, *columns.effective, *columns.offered, *columns.recorded],
+        )
+        and all(map(_is_consecutive, linked))
+    )
+
+
+def _identifiers_of(columns: Columns) -> list[str]:
+    found = [
+        *columns.group_ids,
+        *columns.journal_ids,
+        *columns.operations,
+        *columns.accounts,
+        *columns.ledgers,
+        *columns.entities,
+    ]
+    for _, link in columns.corrected:
+        found += (
+            link.correction_id,
+            link.original_journal_id,
+            link.reversal_journal_id,
+            link.replacement_journal_id,
+        )
+    return found
+
+
+def _is_correction(group: Group) -> bool:
+    return (
+        group.kind == "correction" and group.correction is not None and len(group.journals) == _PAIR
+    )
+
+
+def _is_consecutive(group: Group) -> bool:
+    """Tell whether the members of a correction follow each other; their grammar is proven."""
+    one, other = group.journals
+    return int(one.sequence) + 1 == int(other.sequence)
+
+
+def _has_two_accounts(legs: tuple[Leg, ...]) -> bool:
+    return 1 < len({leg.account_id for leg in legs}) <= len(legs) <= MAX_LEGS
+
+
+def _is_explained(journal: Journal) -> bool:
     """Tell whether the reason of a booking outside its economic month, or for none, is right."""
+    command, reason = journal.command, journal.adjustment_reason
     if command.booking_period == command.effective_at[:MONTH_END]:
         return not reason
     return grammar.is_booking_period(command.booking_period) and bool(reason.strip())

@@ -17,10 +17,11 @@ from amends_pipeline.bank.fold import judge_end
 from amends_pipeline.bank.heads import Prefix, Stream, prefixes
 
 if TYPE_CHECKING:
+    from amends_pipeline.bank.batches import Batch
     from amends_pipeline.bank.values import Account, Context, Group, Head
 
-Batches = Iterable[tuple[int, list["Group"]]]
-"""Groups as `batches` reads them: the number of the first, and the groups."""
+Batches = Iterable["Batch"]
+"""Groups as `batches` reads them."""
 
 LATEST: Final = 50
 """Groups at the end of a history that its coverage holds."""
@@ -81,7 +82,7 @@ def _examined(accounts: dict[str, Account], context: Context, batches: Batches) 
     head = context.head
     count = _Count(head, accounts)
     left = iter(batches)
-    rejection = next(filter(None, (count.take(*batch) for batch in left)), None)
+    rejection = next(filter(None, map(count.take, left)), None)
     deque(left, maxlen=0)  # a fault in the structure of what is left comes first
     if rejection is not None:
         raise RefusedError(rejection)
@@ -101,12 +102,13 @@ class _Count:
         self._first: Group | None = None
         self._latest: deque[Group] = deque(maxlen=LATEST)
 
-    def take(self, start: int, groups: list[Group]) -> Rejection | None:
-        admit = self.history.admit
-        for number, group in enumerate(groups, start):
-            rejection = admit(group, f"group {number}")
-            if rejection is not None:
-                return rejection
+    def take(self, batch: Batch) -> Rejection | None:
+        groups = batch.groups
+        if batch.columns is None or not self.history.admit_together(batch.columns):
+            for number, group in enumerate(groups, batch.start):
+                rejection = self.history.admit(group, f"group {number}")
+                if rejection is not None:
+                    return rejection
         self._latest.extend(groups)
         self._groups += len(groups)
         self._corrections += sum(group.correction is not None for group in groups)
@@ -150,4 +152,4 @@ class _Count:
 def prefixes_of(head: Head, batches: Batches) -> Iterator[Prefix]:
     """Return every prefix of an export that was found valid, for `heads.judge_export`."""
     stream = Stream(head.stream_id, head.ledger_id, head.entity_id)
-    return prefixes(stream, (group for _, groups in batches for group in groups))
+    return prefixes(stream, (group for batch in batches for group in batch.groups))

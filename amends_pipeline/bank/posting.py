@@ -135,15 +135,7 @@ def _history(standing: Standing, facts: Facts) -> History:
     history.last_sequence = standing.last_sequence
     history.last_recorded_at = standing.recorded_at or ""
     for group in facts.groups:
-        for journal in group.journals:
-            command = journal.command
-            history.journals[command.journal_id] = command.legs
-            history.operations.add(command.business_operation_id)
-        link = group.correction
-        if link is not None:
-            history.corrections.add(link.correction_id)
-            history.reversals.add(link.reversal_journal_id)
-            history.reversed.add(link.original_journal_id)
+        history.know(group)
     return history
 
 

@@ -60,7 +60,7 @@ def answer(folder: Path, effective: str | None = None, knowledge: str | None = N
 def moved(folder: Path, account: Account, cutoffs: Cutoffs) -> list[Movement]:
     """Return what moved an account, as far as both cutoffs select it. Raises as `answer`."""
     with groups(folder) as batches:
-        history = (group for _, batch in batches for group in batch)
+        history = (group for batch in batches for group in batch.groups)
         return list(selected(movements(history, account), *cutoffs))
 
 

@@ -70,8 +70,7 @@ def test_a_live_journal_judges_one_group_by_the_entries_that_it_names():
     history = History("CB-GENERAL", "CB-A", parse_accounts(situation.accounts))
     history.last_sequence = 2
     history.last_recorded_at = "2025-10-10T12:00:01.000Z"
-    payment = parse_group(situation.groups[1]).journals[0].command
-    history.journals["J-PAY"] = payment.legs
+    history.know(parse_group(situation.groups[1]))
     assert history.admit(fix, stamped=False) is None
     assert history.last_available_at == ""
     again = msgspec.structs.replace(fix, group_id="G-AGAIN")

@@ -9,7 +9,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from amends_pipeline.bank import batches
+from amends_pipeline.bank import batches, grammar
 from amends_pipeline.bank.codes import RefusedError
 from amends_pipeline.bank.export import parse_group, read_value
 from amends_pipeline.kernel.errors import StrictJsonError
@@ -33,11 +33,13 @@ def carefully_from(line):
 
 
 def fast(values):
-    return batches._typed_values(values)  # noqa: SLF001 - it alone, without the careful reader
+    found = batches._typed_values(values)  # noqa: SLF001 - it alone, without the careful reader
+    return None if found is None else found.groups
 
 
 def fast_from(lines):
-    return batches._typed_lines(lines)  # noqa: SLF001 - as above
+    found = batches._typed_lines(lines)  # noqa: SLF001 - as above
+    return None if found is None else found.groups
 
 
 @given(st.integers(0, 2**64), st.booleans())
@@ -92,3 +94,35 @@ def test_every_member_that_stands_twice_is_seen():
 def test_changed_bytes_pass_fast_only_if_they_pass_carefully(put, place, length):
     line = CORRECTION[:place] + put + CORRECTION[place + length :]
     assert fast_from([line]) in (None, [carefully_from(line)])
+
+
+YEARS = ("0000", "0001", "1900", "1999", "2000", "2023", "2024", "2100", "2400", "9999", "1e10")
+DAYS = [f"{year}-{month:02}-{day:02}" for year in YEARS for month in range(14) for day in range(34)]
+LEAP = [f"{year:04}-02-{day}" for year in range(10_000) for day in (28, 29, 30)]
+TIMES = (
+    "T00:00:00.000Z",
+    "T23:59:59.999Z",
+    "T24:00:00.000Z",
+    "T12:60:00.000Z",
+    "T12:00:60.000Z",
+    "T12:00:00.00Z",
+    "T12:00:00.0000Z",
+    "T12:00:00.000",
+    "t12:00:00.000Z",
+    " 12:00:00.000Z",
+    "T12:00:00.000Z\n",
+    "T１2:00:00.000Z",
+)
+
+
+def test_timestamps_of_a_batch_are_those_of_the_grammar():
+    texts = [f"{day}T12:00:00.000Z" for day in (*DAYS, *LEAP)]
+    texts += [f"2024-02-29{time}" for time in TIMES]
+    right = [text for text in texts if grammar.is_timestamp(text)]
+    assert 15_000 < len(right) < len(texts)
+
+    def match(some):
+        return batches._all_match(batches._timestamps, some)  # noqa: SLF001 - its pattern alone
+
+    assert match(right)
+    assert not any(match([text]) for text in texts if not grammar.is_timestamp(text))

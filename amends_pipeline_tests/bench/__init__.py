@@ -8,7 +8,8 @@
     truth      what the oracle says of a workload, and what state and outbox add up to
     peers      players with other engines; run in `.venv-peers`
     rivals     the peers as a row meets them
-    rows_*     the rows, by family; rows_bank has a player, bank_ours, and histories, ledger, of its own
+    rows_*     the rows, by family; those of the bank have a player and histories of their own:
+    bank_ours, ledger
     table      the table and bench.json; `document` the generated part of docs/PERFORMANCE.md
 
 A new row is a function with `@rows(...)` that takes the stage and yields measurements, in a module

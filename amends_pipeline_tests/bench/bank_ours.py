@@ -112,8 +112,8 @@ class Live:
             journal = ledger.bank
             journal.open(Stream(*stream), list(parse_accounts(accounts).values()))
             with timed() as clock:
-                for _, groups in batches.read_lines(at):
-                    for group in groups:
+                for batch in batches.read_lines(at):
+                    for group in batch.groups:
                         with journal.locked(stream[0]) as locked:
                             locked.facts(asked_of(group))
                             locked.append(group)
