@@ -11,17 +11,19 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 import uuid
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
 
 from amends_pipeline.bank import coverage, export
 from amends_pipeline.bank.batches import read_lines
-from amends_pipeline.bank.codes import Code, RefusedError, Rejection
+from amends_pipeline.bank.codes import Code, HeadCode, RefusedError, Rejection
 from amends_pipeline.bank.coverage import Coverage, prefixes_of
+from amends_pipeline.bank.heads import Prefix, Stream, empty_digest, receipt_ref
 from amends_pipeline.bank.values import Account, Head
 from amends_pipeline.flows.bank_export import Files
 from amends_pipeline.flows.bank_export import export as export_live
@@ -35,6 +37,8 @@ REJECTED: Final = "rejected"
 _NAMES: Final = ("groups.jsonl", "accounts.json", "context.json")
 _ORIGIN: Final = "origin.json"
 _CHUNK_BYTES: Final = 1 << 20
+STALE_SECONDS: Final = 86_400
+"""Nothing takes so long: what is unfinished then is nobody's."""
 
 
 class Origin(NamedTuple):
@@ -85,6 +89,7 @@ def take(journal: BankJournal, stream_id: str, folder: Path, offered: Path | Non
     read, or are no JSON; OperationError.
     """
     incoming = folder / f".{uuid.uuid4().hex}"
+    _sweep(folder)
     with _writing(incoming):
         if offered is None:
             export_live(journal, stream_id, files_of(incoming))
@@ -93,9 +98,14 @@ def take(journal: BankJournal, stream_id: str, folder: Path, offered: Path | Non
         digest, lines = _digest(incoming / _NAMES[0])
         head = _head(read(incoming))
         found = _examined(incoming, stream_id)
-        if offered is not None and not isinstance(found, Rejection):
+        if not isinstance(found, Rejection):
             with groups(incoming) as batches:
-                found = accept(journal, found.head, prefixes_of(found.head, batches)) or found
+                prefixes = prefixes_of(found.head, batches)
+                found = (
+                    _own(found.head, prefixes)
+                    if offered is None
+                    else accept(journal, found.head, prefixes)
+                ) or found
         busiest = None if isinstance(found, Rejection) else found.busiest
         origin = Origin(offered is None, digest, busiest)
         (incoming / _ORIGIN).write_text(json.dumps(origin._asdict()))
@@ -161,6 +171,22 @@ def _examined(folder: Path, stream_id: str) -> Coverage | Rejection:
     return found
 
 
+def _own(head: Head, prefixes: Iterable[Prefix]) -> Rejection | None:
+    """Tell whether groups of the live journal are those whose digest its head refers to.
+
+    What was changed behind the journal's back need not break a rule.
+    """
+    stream, sequence = Stream(head.stream_id, head.ledger_id, head.entity_id), head.head_sequence
+    digest = empty_digest(stream)
+    for prefix in prefixes:
+        digest = prefix.digest
+    if receipt_ref(head.stream_id, int(sequence), digest) == head.receipt_ref:
+        return None
+    expected = f"the history of {head.receipt_ref}"
+    found = "another history"
+    return Rejection(HeadCode.FORKED_HEAD, f"sequence {sequence}", expected, found)
+
+
 def _head(documents: Documents) -> Head | None:
     try:
         return export.parse_context(documents.context).head
@@ -197,6 +223,17 @@ def _put(incoming: Path, place: Path) -> None:
             place.rename(old)
         incoming.rename(place)
         shutil.rmtree(old, ignore_errors=True)
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what killed processes left behind: folders and files whose name begins with a dot."""
+    for path in folder.glob(".*"):
+        with suppress(OSError):  # somebody else was quicker
+            if time.time() - path.stat().st_mtime > STALE_SECONDS:
+                if path.is_dir():
+                    shutil.rmtree(path, ignore_errors=True)
+                else:
+                    path.unlink()
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """The steps of a run of the bank ledger: export, balances and checkpoints of one ledger stream."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import dagster as dg
@@ -8,7 +8,7 @@ from pydantic import Field
 
 from amends_pipeline.bank.codes import Rejection
 from amends_pipeline.defs.bank import table
-from amends_pipeline.defs.bank.checks import BANK_EXPORT_IS_COMPLETE, judge_export
+from amends_pipeline.defs.bank.checks import BANK_EXPORT_IS_COMPLETE, judge_export, no_export
 from amends_pipeline.defs.bank.metadata import of_balances, of_checkpoints, of_export, of_history
 from amends_pipeline.defs.bank.pictured import busiest
 from amends_pipeline.defs.catalog import BANK_BALANCES, BANK_CHECKPOINTS, BANK_EXPORT, BANK_HISTORY
@@ -17,13 +17,14 @@ from amends_pipeline.defs.resources import BankResource
 from amends_pipeline.flows.bank_answer import answer
 from amends_pipeline.flows.bank_checkpoints import keep
 from amends_pipeline.flows.bank_take import KEPT, Taken, origin_of, take, trusted
-from amends_pipeline.kernel.errors import InputError, UnknownStream
+from amends_pipeline.kernel.errors import AmendsError, InputError, UnknownStream
 from amends_pipeline.ports.bank import BankJournal, CheckpointSet
+from amends_pipeline.store.server import redact
 
 EVERY_JOURNALS = 1_000
 """Checkpoints are kept after so many journals, unless somebody says otherwise."""
 
-Results = Iterator[dg.MaterializeResult[None]]
+Results = Iterator[dg.MaterializeResult[None] | dg.AssetCheckResult]
 
 
 # --- export and history
@@ -50,11 +51,14 @@ class Offer(dg.Config):
 )
 def exporter(context: dg.AssetExecutionContext, config: Offer, bank: BankResource) -> Results:
     """A rejected export is a red check and ends the run; what was kept before stays there."""
-    with failing_clearly():
-        stream_id = context.partition_key
-        offered = None if config.folder is None else Path(config.folder)
-        with bank.open() as journal:
-            taken = take(journal, stream_id, bank.folder(stream_id), offered)
+    checked = BANK_EXPORT_IS_COMPLETE.key in context.selected_asset_check_keys
+    try:
+        taken = _taken(context.partition_key, config, bank)
+    except AmendsError as error:
+        if checked:
+            yield no_export(redact(str(error)))
+        with failing_clearly():
+            raise
     version = dg.DataVersion(taken.origin.version(taken.head))
     if BANK_EXPORT.key in context.selected_asset_keys:
         checked = BANK_EXPORT_IS_COMPLETE.key in context.selected_asset_check_keys
@@ -70,6 +74,12 @@ def exporter(context: dg.AssetExecutionContext, config: Offer, bank: BankResourc
         yield dg.MaterializeResult(
             asset_key=BANK_HISTORY.key, metadata=of_history(taken.found), data_version=version
         )
+
+
+def _taken(stream_id: str, config: Offer, bank: BankResource) -> Taken:
+    offered = None if config.folder is None else Path(config.folder)
+    with bank.open() as journal:
+        return take(journal, stream_id, bank.folder(stream_id), offered)
 
 
 def _rejected(taken: Taken, rejection: Rejection) -> dg.Failure:
@@ -171,10 +181,11 @@ def checkpoints(context: dg.AssetExecutionContext, config: Spacing, bank: BankRe
             {row["account_id"]: int(row["raw_balance_minor"]) for row in made.rows},
         )
         with bank.open() as journal:
-            why_not = _not_kept(journal, made, wanted, config.every_journals)
+            sets = _sets(journal, stream_id)
+            why_not = _not_kept(made, wanted, sets, config.every_journals)
             if not why_not:
                 keep(journal, stream_id, wanted)
-            sets = _sets(journal, stream_id)
+                sets = [*(each for each in sets if each[:3] != wanted[:3]), wanted]
     note = why_not or f"A set was kept, after sequence {wanted.through_sequence}."
     yield dg.MaterializeResult(
         asset_key=BANK_CHECKPOINTS.key,
@@ -184,13 +195,12 @@ def checkpoints(context: dg.AssetExecutionContext, config: Spacing, bank: BankRe
 
 
 def _not_kept(
-    journal: BankJournal, made: table.Table, wanted: CheckpointSet, every_journals: int
+    made: table.Table, wanted: CheckpointSet, sets: Sequence[CheckpointSet], every_journals: int
 ) -> str:
     """Say why a set is not kept; nothing where it is."""
     if "/offered/" in made.version:
         return "Nothing was kept: the export is not of the live journal."
-    stream_id = str(made.coverage["stream_id"])
-    latest = max((each.through_sequence for each in _sets(journal, stream_id)), default=None)
+    latest = max((each.through_sequence for each in sets), default=None)
     if latest is None or wanted.through_sequence >= latest + every_journals:
         return ""
     return (

@@ -57,12 +57,18 @@ def judge_export(taken: Taken) -> dg.AssetCheckResult:
     """Show the examination of an export."""
     found = taken.found
     if isinstance(found, Rejection):
-        result = verdict.rejected(found, taken)
-    else:
-        result = verdict.complete(found, taken)
-    return result._replace(
-        check_name=BANK_EXPORT_IS_COMPLETE.name, asset_key=BANK_EXPORT_IS_COMPLETE.asset_key
-    )
+        return _of_export(verdict.rejected(found, taken))
+    return _of_export(verdict.complete(found, taken))
+
+
+def no_export(error: str) -> dg.AssetCheckResult:
+    """Show why there is no export to examine."""
+    return _of_export(verdict.no_export(error))
+
+
+def _of_export(result: dg.AssetCheckResult) -> dg.AssetCheckResult:
+    spec = BANK_EXPORT_IS_COMPLETE
+    return result._replace(check_name=spec.name, asset_key=spec.asset_key)
 
 
 @dg.multi_asset_check(

@@ -76,10 +76,16 @@ def rejected(rejection: Rejection, taken: Taken) -> dg.AssetCheckResult:
     return _export(Status.ERROR, f"{cell(str(rejection))}.", str(rejection.code), rejection, taken)
 
 
+def no_export(error: str) -> dg.AssetCheckResult:
+    """Show why there is no export to examine."""
+    sentence = f"{Status.ERROR}: There is no export. {cell(error)}"
+    return _export(Status.ERROR, sentence, str(Status.ERROR), None, None)
+
+
 def _export(
-    status: Status, sentence: str, code: str, rejection: Rejection | None, taken: Taken
+    status: Status, sentence: str, code: str, rejection: Rejection | None, taken: Taken | None
 ) -> dg.AssetCheckResult:
-    head = taken.head
+    head = taken.head if taken else None
     return dg.AssetCheckResult(
         passed=status is Status.PASS,
         severity=dg.AssetCheckSeverity.ERROR,
@@ -87,10 +93,10 @@ def _export(
         metadata={
             "code": code,
             "fault": fault_table(rejection),
-            "groups_in_file": taken.lines,
+            "groups_in_file": taken.lines if taken else 0,
             "head_sequence": head.head_sequence if head else "",
             "receipt_ref": head.receipt_ref if head else "",
-            "folder": dg.MetadataValue.path(str(taken.folder)),
+            "folder": dg.MetadataValue.path(str(taken.folder)) if taken else "",
             "not_compared": "whether the head is authentic: it comes from the journal or its owner",
         },
     )

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 
 import dagster as dg
+import msgspec
 import pytest
 
+from amends_pipeline.kernel.errors import DatabaseUnavailable
 from amends_pipeline_tests.defs.bank.conftest import HERE, on_both
 from amends_pipeline_tests.defs.bank.test_runs import ASSETS, balance_of
 from amends_pipeline_tests.defs.conftest import rows
@@ -260,7 +263,46 @@ def test_what_is_no_json_fails_clearly_and_keeps_what_was_there(told, name, cont
     description, metadata = run.failure("exporter")
     assert description.startswith(says)
     assert metadata["error"] == "StrictJsonError"
+    check = run.check("bank_export_is_complete")
+    assert not check.passed
+    assert check.description.startswith(f"ERROR: There is no export. {says}")
+    assert list(check.metadata) == list(told.fold().check("bank_export_is_complete").metadata)
     assert sorted(path.name for path in told.folder.iterdir()) == ["balances.parquet", "export"]
+
+
+def test_a_journal_that_was_changed_behind_its_back_is_red(told):
+    tables = told.journal._tables.streams[HERE]  # noqa: SLF001 - past everything that guards it
+    tables.groups[1] = msgspec.structs.replace(tables.groups[1], group_id="G-X")
+    run = told.fold()
+    assert not run.success
+    assert run.materialized == ["bank_export"]
+    check = run.check("bank_export_is_complete")
+    assert check.metadata["code"].value == "FORKED_HEAD"
+    assert "expected the history of R-5-" in check.description
+
+
+def test_no_export_at_all_is_red_too(told, monkeypatch):
+    def away(_):
+        raise DatabaseUnavailable("bank", expected="a server", found="postgresql://x:secret@host/")
+
+    monkeypatch.setattr(told.journal, "snapshot", away)
+    run = told.fold()
+    assert run.materialized == []
+    assert run.check("bank_export_is_complete").description == (
+        "ERROR: There is no export. bank: expected a server, found postgresql://x:***@host/"
+    )
+
+
+def test_what_a_killed_run_left_behind_is_swept_a_day_later(told):
+    old, young = told.folder / ".old", told.folder / ".young"
+    for folder in (old, young):
+        folder.mkdir()
+        (folder / "groups.jsonl").write_bytes(b"x")
+    (told.folder / ".part").write_bytes(b"x")
+    for path in (old, told.folder / ".part"):
+        os.utime(path, (0, 0))
+    told.fold()
+    assert {path.name for path in told.folder.glob(".*")} == {".young"}
 
 
 def test_a_file_that_is_not_there_fails_clearly(told):
