@@ -110,6 +110,9 @@ def near_texts(text):
 
 
 def near_lists(elements):
+    if len(elements) > 64:  # an earlier change made it long; all that follows would fill the memory
+        yield from (elements[1:], elements[:-1], elements[::2])
+        return
     for position, element in enumerate(elements):
         yield elements[:position] + elements[position + 1 :]
         yield [*elements[: position + 1], deepcopy(element), *elements[position + 1 :]]
@@ -121,5 +124,4 @@ def near_lists(elements):
         yield [*elements[:position], other, one, *elements[position + 2 :]]
     yield elements[::-1]
     yield [*elements, None]
-    if len(elements) < 64:  # an earlier change may have made it long already
-        yield from ([*elements, *elements], elements * 2049, (elements * 33)[:33])
+    yield from ([*elements, *elements], elements * 2049, (elements * 33)[:33])
