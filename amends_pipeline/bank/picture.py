@@ -32,6 +32,8 @@ from amends_pipeline.kernel.instants import day_text, parse_instant
 
 WIDTH: Final = 640
 HEIGHT: Final = 420
+MARKED_CORRECTIONS: Final = 30
+"""Moments at which corrections became known that are all marked; of more, the last one is."""
 
 
 class Story(NamedTuple):
@@ -57,7 +59,10 @@ def draw(story: Story) -> str:
         legend.add("then", f"as known at {story.then}")
     legend.add("now", "as known now")
     receipts = _corrected(story)
-    if receipts:
+    if len(receipts) > MARKED_CORRECTIONS:
+        legend.add("correction", f"the last of {len(receipts):,} corrections became known")
+        receipts = receipts[-1:]
+    elif receipts:
         legend.add("correction", "a correction became known")
     economic = [
         *([("then", _steps(story.known_then, "effective_at"))] if story.then is not None else []),

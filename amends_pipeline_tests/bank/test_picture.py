@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from amends_pipeline.bank.export import parse_accounts, parse_groups
 from amends_pipeline.bank.movements import Movement, movements
-from amends_pipeline.bank.picture import HEIGHT, WIDTH, Story, draw
+from amends_pipeline.bank.picture import HEIGHT, MARKED_CORRECTIONS, WIDTH, Story, draw
 from amends_pipeline_tests.bank.situations import genesis
 
 ADA = parse_accounts(genesis().accounts)["ADA"]
@@ -75,6 +75,18 @@ def test_the_correction_is_marked_where_it_became_known():
     [dot] = [each for each in root.iter() if each.get("class") == "correction"]
     [_, learnt] = told(Story("ADA", "USD", MOVED, BEFORE))[1]["now"]
     assert f"H{dot.get('cx')}V{dot.get('cy')}" in learnt
+
+
+def test_of_many_corrections_the_last_one_is_marked():
+    moved = [
+        movement(n, f"2025-10-01T00:00:00.{n:03}Z", f"2025-10-01T00:00:00.{n:03}Z", n, "reversal")
+        for n in range(1, MARKED_CORRECTIONS + 2)
+    ]
+    for story, marks in ((moved[1:], MARKED_CORRECTIONS), (moved, 1)):
+        root = parsed(draw(Story("ADA", "USD", story, None)))
+        assert len([each for each in root.iter() if each.get("class") == "correction"]) == marks
+    texts, _ = told(Story("ADA", "USD", moved, None))
+    assert "the last of 31 corrections became known" in texts
 
 
 def test_without_a_correction_there_is_one_line_and_no_mark():

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import dagster as dg
 import psycopg
 import pytest
 from psycopg import sql
 
-from amends_pipeline.defs.resources import LedgerResource
+from amends_pipeline.bank.heads import Stream
+from amends_pipeline.defs.resources import BankResource, LedgerResource
+from amends_pipeline.flows.bank_open import open_stream
 from amends_pipeline.flows.provision import provision
 from amends_pipeline.inventory.config import parse_configuration
 from amends_pipeline.kernel.errors import DatabaseUnavailable
-from amends_pipeline.store.server import URL_VARIABLE
+from amends_pipeline.store.server import HOME_VARIABLE, URL_VARIABLE
 from amends_pipeline_tests.defs.conftest import Office, resource_over
 from amends_pipeline_tests.tables import configuration
 
@@ -34,6 +38,17 @@ def test_the_ledger_is_opened_anew_and_keeps_what_was_committed(resource):
         provision(ledger, config)
     with resource.open() as ledger:
         assert ledger.store.info("main").digest == config.digest
+
+
+def test_the_journal_of_the_bank_is_in_the_same_database(resource, tmp_path, monkeypatch):
+    bank = BankResource(database=resource.database)
+    with bank.open() as journal:
+        open_stream(journal, Stream("CB-MAIN", "CB-GENERAL", "CB-A"), [])
+    with resource.open() as ledger:
+        assert [each.stream.stream_id for each in ledger.bank.streams()] == ["CB-MAIN"]
+    monkeypatch.setenv(HOME_VARIABLE, str(tmp_path))
+    assert bank.folder("CB-MAIN") == tmp_path / "bank" / "CB-MAIN"
+    assert BankResource(home="elsewhere").folder("X") == Path("elsewhere/bank/X").absolute()
 
 
 def test_a_run_finds_the_ledger_by_itself(resource, instance, monkeypatch):

@@ -60,7 +60,6 @@ def test_round_numbers_go_on():
 
 @pytest.mark.parametrize(("tenths", "pixels"), [(125, "12.5"), (120, "12"), (-5, "-0.5"), (0, "0")])
 def test_tenths_of_a_pixel(tenths, pixels):
-    # Python divides downwards: -5 tenths are one pixel less, and five tenths more.
     assert px(tenths) == pixels
 
 

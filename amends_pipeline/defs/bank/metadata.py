@@ -24,8 +24,6 @@ SHOWN_ROWS = 50
 """Rows of a table in metadata; the total stands beside it."""
 PICTURE = "busiest_account_picture"
 
-LIVE = "the live journal"
-
 _FAULT = {
     "code": "The first fault in the order of judgement.",
     "group": "The group at fault, where its identifier could be read.",
@@ -93,10 +91,10 @@ def of_export(taken: Taken, offered: str | None) -> Metadata:
     """Tell of an export, valid or not."""
     head, fault = taken.head, taken.found
     rejected = isinstance(fault, Rejection)
-    origin = LIVE if offered is None else f"offered: {cell(offered)}"
+    origin = "Of the live journal" if offered is None else f"Offered in {cell(offered)}"
     where = f"through sequence {head.head_sequence}" if head else "with a context nobody can read"
     return {
-        "note": f"{cell(origin)}, {where}{': rejected' if rejected else ''}.",
+        "note": f"{origin}, {where}{': rejected' if rejected else ''}.",
         "head_sequence": head.head_sequence if head else "",
         "observed_at": head.observed_at if head else "",
         "receipt_ref": head.receipt_ref if head else "",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +51,6 @@ class Office:
     instance: dg.DagsterInstance
     home: Path
     cursor: str | None = None
-    dropped: list[Path] = field(default_factory=list)
 
     @property
     def resource(self) -> BankResource:

@@ -205,7 +205,7 @@ def test_an_export_as_the_journal_gave_it_is_taken_and_makes_no_checkpoint(told)
     run = told.fold(exporter=told.offer().config, checkpoints={"every_journals": 0})
     assert run.success
     assert run.materialized == ASSETS
-    assert run.value("bank_export", "note").startswith("offered: ")
+    assert run.value("bank_export", "note").startswith("Offered in ")
     assert balance_of(run, "ADA") == "97350"
     assert run.value("bank_checkpoints", "kept_rows") == 0
     assert "not of the live journal" in run.value("bank_checkpoints", "note")
