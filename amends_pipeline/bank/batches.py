@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from amends_pipeline.bank.values import Journal, Leg
 
-BATCH: Final = 256
+BATCH: Final = 128
 """Groups proven together. One odd group costs the others of its batch a second look."""
 _PAIR: Final = 2
 

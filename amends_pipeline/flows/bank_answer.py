@@ -13,7 +13,7 @@ from amends_pipeline.bank.oracle import OracleError, Question, compute
 from amends_pipeline.bank.values import QUERY_VERSION, Account, Head
 from amends_pipeline.bank.verify import Folded, Report
 from amends_pipeline.bank.verify import judge as judge_answers
-from amends_pipeline.flows.bank_take import files_of, groups, opened, read, trusted
+from amends_pipeline.flows.bank_take import Documents, files_of, groups, opened, read, trusted
 from amends_pipeline.kernel.errors import AmendsError, InputError
 
 
@@ -42,6 +42,7 @@ def answer(folder: Path, effective: str | None = None, knowledge: str | None = N
     where the fold refuses, with its code; OperationError.
     """
     head, accounts = trusted(folder)
+    documents = read(folder)
     cutoffs = Cutoffs(effective or head.observed_at, knowledge or head.observed_at)
     scope = (head.ledger_id, head.entity_id)
     currencies = {
@@ -50,7 +51,7 @@ def answer(folder: Path, effective: str | None = None, knowledge: str | None = N
     coverage = coverage_of(head, "0", None)  # without accounts there can be no group
     balances: list[dict[str, str]] = []
     for currency in sorted(currencies):
-        result = _folded(folder, _query(head, currency, cutoffs))
+        result = _folded(folder, documents, _query(head, currency, cutoffs))
         coverage = result["coverage"]
         balances += result["balances"]
     balances.sort(key=lambda each: each["account_id"])
@@ -91,8 +92,7 @@ def _query(head: Head, currency: str, cutoffs: Cutoffs) -> dict[str, str]:
     }
 
 
-def _folded(folder: Path, query: dict[str, str]) -> dict[str, Any]:
-    documents = read(folder)
+def _folded(folder: Path, documents: Documents, query: dict[str, str]) -> dict[str, Any]:
     with opened(folder) as lines:
         judged = judge_balances_bytes(query, lines, *documents)
     rejection = judged.rejection

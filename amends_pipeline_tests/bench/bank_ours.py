@@ -13,7 +13,7 @@ from typing import Any
 
 from amends_pipeline.assembly import open_ledger
 from amends_pipeline.bank import batches
-from amends_pipeline.bank.balances import fold_balances
+from amends_pipeline.bank.balances import fold_balances, fold_balances_bytes
 from amends_pipeline.bank.export import parse_accounts
 from amends_pipeline.bank.fold import fold_balance
 from amends_pipeline.bank.heads import Stream
@@ -23,7 +23,7 @@ from amends_pipeline.bank.values import Group
 from amends_pipeline.flows.bank_answer import answer
 from amends_pipeline.flows.bank_export import export
 from amends_pipeline.flows.bank_stamp import stamp
-from amends_pipeline.flows.bank_take import files_of
+from amends_pipeline.flows.bank_take import files_of, opened, read
 from amends_pipeline.kernel.errors import AmendsError
 from amends_pipeline_tests.bench.obeying import Answer, serve, timed
 
@@ -35,10 +35,19 @@ def raw_of(result: Mapping[str, Any]) -> dict[str, str]:
     return {each["account_id"]: each["raw_balance_minor"] for each in result["balances"]}
 
 
-def answered(folder: str, effective: str | None = None, knowledge: str | None = None) -> Answer:
-    """All balances from a folder with an export, as the asset of balances makes them."""
+def folded(folder: str, query: dict[str, str]) -> Answer:
+    """All balances from the bytes of an export on disk, in a folder."""
     with timed() as clock:
-        found = answer(Path(folder), effective, knowledge)
+        documents = read(Path(folder))
+        with opened(Path(folder)) as lines:
+            result = fold_balances_bytes(query, lines, documents.accounts, documents.context)
+    return {"seconds": clock.seconds, "raw": raw_of(result)}
+
+
+def answered(folder: str) -> Answer:
+    """All balances from a folder with an export, at its head, as the asset of balances does it."""
+    with timed() as clock:
+        found = answer(Path(folder))
     raw = {each["account_id"]: each["raw_balance_minor"] for each in found.balances}
     return {"seconds": clock.seconds, "raw": raw}
 
@@ -134,6 +143,7 @@ def main() -> None:
     try:
         serve(
             {
+                "folded": folded,
                 "answered": answered,
                 "judged": judged,
                 "folded_together": folded_together,
