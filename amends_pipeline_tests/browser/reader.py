@@ -122,6 +122,7 @@ class Reader:
         page.get_by_role("button", name="Launch Run").click()
         page.wait_for_url("**/runs/*")
         expect(page.get_by_text("Success", exact=True).first).to_be_visible()
+        expect(page.get_by_text("RUN_SUCCESS", exact=True).first).to_be_visible()
 
     # Rebuilds
 
