@@ -92,6 +92,7 @@ def near_objects(members):
 
 
 def near_texts(text):
+    yield f"{text}\n{text}"
     yield from (text + "\n", " " + text, text + " ", "\ufeff" + text, text + "\0", text + "\ud800")
     yield from (text.upper(), text.lower(), text.swapcase(), text[:-1], text[1:], text * 2)
     yield from ("0" + text, "-" + text, "+" + text, text + "0", text + ".0", text.replace("0", "٠"))

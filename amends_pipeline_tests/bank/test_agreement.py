@@ -67,7 +67,7 @@ def answers_agree(groups, accounts, trusted, effective, known):
     return oracle
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(st.integers(0, 2**32))
 def test_at_drawn_cutoffs_of_a_drawn_history(seed):
     rng = Random(seed)  # noqa: S311 - no secret, but a repeatable draw
@@ -79,7 +79,7 @@ def test_at_drawn_cutoffs_of_a_drawn_history(seed):
     answers_agree(bank.groups, bank.accounts, trusted, rng.choice(times), known)
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(st.data())
 def test_at_drawn_cutoffs_of_another_drawing(data):
     export = data.draw(exports())

@@ -143,7 +143,7 @@ def drawn_edits(seed, count):
 def test_any_edit_is_judged_alike(size, monkeypatch):
     monkeypatch.setattr(batches, "BATCH", size)
 
-    @settings(max_examples=60)
+    @settings(max_examples=40)
     @given(st.integers(0, 2**32))
     def hold(seed):
         for line, expected, found in drawn_edits(seed, 20):
@@ -156,6 +156,16 @@ def test_edits_reach_each_kind_of_answer():
     codes = Counter(found[0] for seed in range(100) for _, _, found in drawn_edits(seed, 20))
     assert codes.keys() >= {NO_JSON, "BALANCE_FOLDED", "INVALID_SCHEMA", "INVALID_TIMESTAMP"}
     assert codes["BALANCE_FOLDED"] > 150  # spaces and escapes change nothing
+
+
+@pytest.mark.parametrize("size", [batches.BATCH, 1])
+@pytest.mark.parametrize("first", [b"{}", b"1.5", b"[" * 101])
+def test_a_file_with_a_line_that_is_no_json_is_no_export_whatever_stands_before(
+    size, first, monkeypatch
+):
+    monkeypatch.setattr(batches, "BATCH", size)
+    trusted = context([], observed=at(0))
+    assert verdicts([first, b"{}", b"{"], [], trusted, "USD") == ((NO_JSON, None), (NO_JSON, None))
 
 
 @pytest.mark.parametrize("line", [*WHOLE, b"[" * 20_000, b"9" * 5000, b"\xff", b"{", b"1.5"])

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from amends_pipeline.bank import batches
 from amends_pipeline.bank.fold import fold_balance
 from amends_pipeline_tests.bank.changing import changed, drawn_change, near_texts, places, texts_of
 from amends_pipeline_tests.bank.checker import check
@@ -95,6 +96,17 @@ def test_a_group_delivered_twice(case):
             assert code_of(case._replace(groups=groups)) == "DUPLICATE_GROUP"
             groups[later]["available_at"] = END
             assert code_of(case._replace(groups=groups)) == "GROUP_ID_CONFLICT"
+
+
+@pytest.mark.parametrize("size", [batches.BATCH, 1])
+def test_the_structure_of_all_groups_is_judged_before_their_order(size, monkeypatch):
+    monkeypatch.setattr(batches, "BATCH", size)
+    case = from_start(cedar()[::-1])
+    assert code_of(case) == "SEQUENCE_GAP"
+    assert disagreement_about_all(case) is None
+    with changed(case, (1, 3, "available_at"), "yesterday"):
+        assert code_of(case) == "INVALID_TIMESTAMP"
+        assert disagreement_about_all(case) is None
 
 
 @pytest.mark.parametrize("case", STARTS)
@@ -214,7 +226,7 @@ def test_an_unused_checkpoint_that_contradicts_itself(count, name):
 
 
 @pytest.mark.parametrize("start", [0, 3], ids=["from the start", "from a checkpoint"])
-def test_every_text_of_the_story_changed_to_every_similar_one(start):
+def test_every_text_of_the_story_changed_to_similar_ones(start):
     case = STARTS[start]
     codes = Counter()
     for path in places(case):
@@ -223,16 +235,16 @@ def test_every_text_of_the_story_changed_to_every_similar_one(start):
             inner = inner[step]
         if type(inner) is not str or path[-1] in {"schema_version", "entity_id"}:
             continue  # these two differ from their like by their names only
-        for text in near_texts(inner):
+        for text in [*near_texts(inner)][start % 2 :: 2]:  # one start tries what the other does not
             with changed(case, path, text) as now:
                 assert disagreement(now) is None, (pattern(case, path), text)
                 codes[check(*now)[0]] += 1
-    assert codes["BALANCE_FOLDED"] > 100
-    assert codes["INVALID_SCHEMA"] > 100
+    assert codes["BALANCE_FOLDED"] > 50
+    assert codes["INVALID_SCHEMA"] > 50
     assert len(codes) > 12
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(st.integers(0, 2**32))
 def test_any_single_change_is_judged_alike(seed):
     for done, case in drawn_changes(seed, 25):
@@ -240,7 +252,7 @@ def test_any_single_change_is_judged_alike(seed):
         assert disagreement_about_all(case) is None, done
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(st.integers(0, 2**32))
 def test_any_misdeeds_are_judged_alike(seed):
     for done, case in drawn_misdeeds(seed, 10, at_once=3):
@@ -277,7 +289,7 @@ def test_misdeeds_reach_every_code_of_a_history():
     }
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(st.data())
 def test_any_single_change_of_another_drawing_is_judged_alike(data):
     export = data.draw(exports(max_groups=5))
@@ -300,7 +312,7 @@ def test_any_single_change_of_another_drawing_is_judged_alike(data):
                 assert disagreement(now) is None, (pattern(case, path), value)
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(st.integers(0, 2**32))
 def test_a_fault_of_an_earlier_stage_is_said_before_all_later_ones(seed):
     rng = Random(seed)  # noqa: S311 - no secret, but a repeatable draw
