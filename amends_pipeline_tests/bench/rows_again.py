@@ -17,7 +17,7 @@ from amends_pipeline_tests.bench.measure import Measurement, Peer, Row, at_most,
 from amends_pipeline_tests.bench.player import ROOT, Player
 from amends_pipeline_tests.bench.rivals import Corrections, Sqlmesh, load_and_query
 from amends_pipeline_tests.bench.rows_late import warm
-from amends_pipeline_tests.bench.stage import LONG, Stage, WrongError
+from amends_pipeline_tests.bench.stage import Stage, WrongError
 
 PARTITION_TAG = "dagster/partition"
 REBUILT = 100_000
@@ -27,7 +27,7 @@ REBUILT = 100_000
 @rows("7", title="rebuild over 1M records to an applied view")
 def rebuild(stage: Stage) -> Iterator[Measurement]:
     seconds, peers, peaks, note = [], [], [], ""
-    for _ in range(min(stage.runs, LONG)):
+    for _ in range(stage.long_runs):
         with stage.copy("source", "1m") as database, stage.ours(database) as player:
             done = player.ask("rebuild", namespace="again", old="1m", slice_records=REBUILT)
             seconds.append(done.seconds)

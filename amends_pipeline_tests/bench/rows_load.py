@@ -14,7 +14,7 @@ from amends_pipeline_tests.bench.measure import (
     rows,
 )
 from amends_pipeline_tests.bench.rivals import load_and_query, polars_load_and_query
-from amends_pipeline_tests.bench.stage import LONG, SLICE, Stage, WrongError
+from amends_pipeline_tests.bench.stage import SLICE, Stage, WrongError
 
 
 class Loads:
@@ -39,7 +39,7 @@ def through_all_roles(stage: Stage) -> Iterator[Measurement]:
     for run in range(stage.runs):
         database = stage.fresh_copy("source", "1m")
         _work(stage, database, loads)
-        if run < LONG and stage.wants("11", "12", "15"):
+        if run < stage.long_runs and stage.wants("11", "12", "15"):
             _carry_on(stage, database, loads)
             stage.keep("applied", "1m", database)
         elif run == 0:

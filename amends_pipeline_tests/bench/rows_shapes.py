@@ -7,7 +7,7 @@ from statistics import median
 
 from amends_pipeline_tests.bench.measure import Bound, Measurement, Row, at_least, rows
 from amends_pipeline_tests.bench.rivals import pathway_rate
-from amends_pipeline_tests.bench.stage import LONG, SLICE, Stage
+from amends_pipeline_tests.bench.stage import SLICE, Stage
 
 PARTS = 5
 LAST = 0.1
@@ -22,7 +22,7 @@ SHAPES: dict[str, Bound] = {
 @rows("5", title="1M records one by one")
 def one_by_one(stage: Stage) -> Iterator[Measurement]:
     rates, envelopes, note = [], [], ""
-    for run in range(min(stage.runs, LONG)):
+    for run in range(stage.long_runs):
         with stage.copy("source", "1m") as database, stage.ours(database) as player:
             done = player.ask("ingest", namespace="1m", slice_records=1)
             rates.append(done.records / done.seconds)

@@ -27,7 +27,9 @@ from amends_pipeline_tests.bench.workload import SHAPES, Workload, workload
 HOME = ROOT / "test-output" / "bench"
 FLOOR_COMMITS = 1_000
 LONG = 3
-"""Runs of what takes long."""
+"""Runs of what takes long, while there is time."""
+PATIENCE_SECONDS = 14 * 60
+"""After so long a session makes only one run of what takes long, so that the whole set ends."""
 SLICE = 10_000
 """Records of a slice where a row does not say otherwise."""
 
@@ -63,6 +65,7 @@ class Stage:
         self._truth: dict[str, Facts] = {}
         self._ready: dict[tuple[str, str], str] = {}
         self._made = 0
+        self._began = time.monotonic()
         self.remembered: dict[str, object] = {}
         """What one family measured and another may use."""
         self.peaks: dict[str, float] = {}
@@ -93,6 +96,12 @@ class Stage:
     @property
     def runs(self) -> int:
         return self.options.runs
+
+    @property
+    def long_runs(self) -> int:
+        """Runs of what takes long."""
+        late = time.monotonic() - self._began > PATIENCE_SECONDS
+        return min(self.runs, 1 if late else LONG)
 
     def wants(self, *rows: str) -> bool:
         """Whether any of these rows was asked for."""
