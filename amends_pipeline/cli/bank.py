@@ -65,7 +65,7 @@ def fold(session: Session, query: Path, groups: Path, accounts: Path, context: P
 @stream_options
 @click.option("--collapse", is_flag=True, help="Hide an original with its reversal.")
 @answering
-def statement(session: Session, *, collapse: bool, **asking: Any) -> int:  # noqa: ANN401 - options
+def statement(session: Session, *, collapse: bool, **asking: Any) -> int:  # noqa: ANN401 - any option of the command
     """Print what a balance is made of, in sequence order.
 
     The question comes from --query about the files of an export, or is about an account of a live

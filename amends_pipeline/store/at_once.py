@@ -39,7 +39,7 @@ class AtOnce:
     def run(self, connection: Connection) -> None:
         """Run all of them. Raises Unmet when the guard finds no row; nothing is changed then."""
         # The row that was not found is divided by: an error takes back all the rest.
-        statement = f"WITH {', '.join(self._statements)} SELECT 1 / count(*) FROM guarding"  # noqa: S608 - constants
+        statement = f"WITH {', '.join(self._statements)} SELECT 1 / count(*) FROM guarding"  # noqa: S608 - constants of the callers
         try:
             connection.execute(statement, self._parameters, binary=True)
         except DivisionByZero:

@@ -49,6 +49,11 @@ FROM amends.quarantine q JOIN amends.unit u ON u.id = q.unit_id
 WHERE q.unit_id = ANY(%s) ORDER BY u.partition, q.source_offset
 """
 # Two records make a conflict, so at least one of them is an observation.
+# Of tables without statistics the planner thinks that a loop over all rows of a key is cheap.
+NESTED_LOOPS: Final = {
+    "off": "SET LOCAL enable_nestloop = off",
+    "on": "SET LOCAL enable_nestloop = on",
+}
 SELECT_CONFLICTS: Final = """
 WITH observed AS MATERIALIZED (
     SELECT DISTINCT unit_id, key, txn_id, revision, kind, day, nanosecond, qty
@@ -141,7 +146,7 @@ class PostgresSnapshot:
     def conflicts(self) -> Iterator[ConflictRef]:
         """Revisions with more than one candidate, in key and identity order."""
         units = list(self._home.units)
-        rows = self._stream(SELECT_CONFLICTS, units, units, self._home.id)
+        rows = self._stream(SELECT_CONFLICTS, units, units, self._home.id, hashed=True)
         return (ConflictRef(*row) for row in rows)
 
     def _unit(self, partition: int) -> int:
@@ -156,12 +161,20 @@ class PostgresSnapshot:
         return self._connection.execute(statement, parameters, binary=True)
 
     def _stream(
-        self, statement: str, *parameters: object, at_once: int = ROWS_AT_ONCE
+        self,
+        statement: str,
+        *parameters: object,
+        at_once: int = ROWS_AT_ONCE,
+        hashed: bool = False,
     ) -> Iterator[tuple[Any, ...]]:
         self._cursors += 1
         with self._connection.cursor(f"rows{self._cursors}") as cursor:
             cursor.itersize = at_once
+            if hashed:
+                self._connection.execute(NESTED_LOOPS["off"])
             cursor.execute(statement, parameters, binary=True)
+            if hashed:
+                self._connection.execute(NESTED_LOOPS["on"])
             yield from cursor
 
 
