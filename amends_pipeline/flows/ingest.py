@@ -36,7 +36,9 @@ SLICE_RECORDS = 5_000
 COMMIT_RECORDS = 40_000
 """Records whose decisions share a commit, at least one decision. What a key needs once per commit,
 reading and writing its days, costs the less a record the more records share it."""
-CACHED_KEYS = 50_000
+CACHED_KEYS = 200_000
+CACHED_DAYS = 3_000_000
+"""Days of all keys kept, of some 150 bytes each."""
 CACHED_IDENTITIES = 1_200_000
 """Authorities kept, of some 340 bytes each, before all are forgotten and read again as needed."""
 
@@ -177,7 +179,7 @@ class Worker:
 
     def _load(self, slice_: Slice) -> None:
         unit, known = self.token.unit, self._known
-        if len(known.keys) > CACHED_KEYS or len(known.authorities) > CACHED_IDENTITIES:
+        if _is_large(known):
             self._commits.wait()
             known = self._known = Known()
         if not known.complete:
@@ -222,3 +224,12 @@ class Worker:
                 found=str(self._next),
             )
         return CloseOverflow(self.token.unit.partition, excess.record.offset, stock_key, excess.day)
+
+
+def _is_large(known: Known) -> bool:
+    """Whether more is kept than a worker may keep."""
+    return (
+        len(known.keys) > CACHED_KEYS
+        or len(known.authorities) > CACHED_IDENTITIES
+        or sum(len(state.rows.days) for state in known.keys.values()) > CACHED_DAYS
+    )

@@ -31,7 +31,7 @@ from amends_pipeline.inventory.refold import EVERY_DAY, KeyState, Rows, Span, St
 Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
-PAIRS_AT_ONCE: Final = 400_000
+PAIRS_AT_ONCE: Final = 150_000
 """Bounds the memory of a step: some 30 columns of that many integers."""
 _DAY_BITS: Final = 33
 
