@@ -6,14 +6,14 @@ is kept while epoch and frontier hold, and forgotten on any refusal or unknown r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
 from amends_pipeline.flows.commits import Commits
 from amends_pipeline.inventory.batch import BATCH_RECORDS, decide_batch
 from amends_pipeline.inventory.config import NamespaceConfig
-from amends_pipeline.inventory.decision import Decision, Known, decide
+from amends_pipeline.inventory.decision import Decision, Identity, Known, decide
 from amends_pipeline.inventory.keyfold import NeedsWholeKey
 from amends_pipeline.inventory.refold import EVERY_DAY, Status
 from amends_pipeline.inventory.slice import (
@@ -29,6 +29,7 @@ from amends_pipeline.kernel.errors import (
     FrontierMoved,
     SourceTruncated,
 )
+from amends_pipeline.kernel.sieve import Sieve
 from amends_pipeline.ports import LedgerStore, SourceLog, Token
 
 SLICE_RECORDS = 5_000
@@ -39,7 +40,7 @@ reading and writing its days, costs the less a record the more records share it.
 CACHED_KEYS = 200_000
 CACHED_DAYS = 3_000_000
 """Days of all keys kept, of some 150 bytes each."""
-CACHED_IDENTITIES = 1_200_000
+CACHED_IDENTITIES = 400_000
 """Authorities kept, of some 340 bytes each, before all are forgotten and read again as needed."""
 
 OnCommit = Callable[[Sequence[Decision]], None]
@@ -63,6 +64,8 @@ class Worker:
     """What is decided, which may be ahead of what is committed by one commit."""
     _next: int = 0
     _sequence: int = 0
+    _met: Sieve | None = None
+    """Every identity that was ever decided, if that is known."""
     _aside: frozenset[int] | None = None
     _commits: Commits = field(init=False)
 
@@ -80,7 +83,7 @@ class Worker:
                     look = self._batch(until, look)
         except BaseException:
             # Decisions may be known that were never committed.
-            self._known = Known()
+            self._known, self._met = Known(), None
             raise
         return self._next
 
@@ -89,11 +92,12 @@ class Worker:
         progress = self.store.progress(self.token.unit)
         unit = self.token.unit
         if progress.next_offset != self._next:
-            self._known = Known()
+            self._known, self._met = Known(), None
         if progress.next_sequence == 0:
             first_offset = self.store.info(unit.namespace).first_offsets[unit.partition]
             # When nothing was ever decided, what is decided from here on is all there is.
-            self._known = Known(complete=progress.next_offset == first_offset)
+            self._known = Known()
+            self._met = Sieve() if progress.next_offset == first_offset else None
         self._next, self._sequence = progress.next_offset, progress.next_sequence
         extent = self.source.extents()[unit.partition]
         if not (extent.start <= self._next <= extent.end and until <= extent.end):
@@ -179,13 +183,12 @@ class Worker:
 
     def _load(self, slice_: Slice) -> None:
         unit, known = self.token.unit, self._known
-        if _is_large(known):
-            self._commits.wait()
-            known = self._known = Known()
-        if not known.complete:
-            missing = identities(slice_) - known.authorities.keys()
-            if missing:
-                known.authorities.update(self.store.authorities(unit, missing))
+        self._make_room()
+        missing: Collection[Identity] = identities(slice_) - known.authorities.keys()
+        if missing and self._met is not None:
+            missing = self._met.sift(missing)
+        if missing:
+            known.authorities.update(self.store.authorities(unit, missing))
         touched = {record.key for record in slice_.accepted}
         wanted = {}
         if not all(key in known.keys and known.keys[key].whole for key in touched):
@@ -208,6 +211,17 @@ class Worker:
         if blocked:
             known.keys.update(self.store.keys(unit, blocked))
 
+    def _make_room(self) -> None:
+        """Forget what a worker may not keep. What is on its way must arrive before it is read."""
+        known = self._known
+        if len(known.authorities) > CACHED_IDENTITIES:
+            self._commits.wait()
+            known.authorities.clear()
+        days = sum(len(state.rows.days) for state in known.keys.values())
+        if days > CACHED_DAYS or len(known.keys) > CACHED_KEYS:
+            self._commits.wait()
+            known.keys.clear()
+
     def _commit(self, decisions: Sequence[Decision], *, last: bool = True) -> None:
         """Have decisions committed: now, or while the next ones are made."""
         if not decisions:
@@ -224,12 +238,3 @@ class Worker:
                 found=str(self._next),
             )
         return CloseOverflow(self.token.unit.partition, excess.record.offset, stock_key, excess.day)
-
-
-def _is_large(known: Known) -> bool:
-    """Whether more is kept than a worker may keep."""
-    return (
-        len(known.keys) > CACHED_KEYS
-        or len(known.authorities) > CACHED_IDENTITIES
-        or sum(len(state.rows.days) for state in known.keys.values()) > CACHED_DAYS
-    )

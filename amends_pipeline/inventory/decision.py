@@ -71,8 +71,6 @@ class Known:
 
     keys: dict[int, KeyState] = field(default_factory=dict)
     authorities: dict[Identity, Authority] = field(default_factory=dict)
-    complete: bool = False
-    """Whether `authorities` holds every identity that was ever seen, so that none need be asked."""
 
     def install(self, decision: Decision) -> None:
         """Move on to the state after `decision`."""

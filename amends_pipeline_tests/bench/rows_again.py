@@ -20,7 +20,7 @@ from amends_pipeline_tests.bench.rows_late import warm
 from amends_pipeline_tests.bench.stage import Stage, WrongError
 
 PARTITION_TAG = "dagster/partition"
-REBUILT = 100_000
+REBUILT = 1_000_000
 """Records of a slice of a rebuild."""
 
 

@@ -9,7 +9,7 @@ from amends_pipeline_tests.bench.measure import Bound, Measurement, Row, at_leas
 from amends_pipeline_tests.bench.rivals import pathway_rate
 from amends_pipeline_tests.bench.stage import SLICE, Stage
 
-PARTS = 5
+PARTS = 2
 LAST = 0.1
 """Part of a log that is decided one by one; what comes before it is loaded in slices."""
 SHAPES: dict[str, Bound] = {
@@ -46,20 +46,18 @@ def shapes(stage: Stage) -> Iterator[Measurement]:
 
 def _shape(stage: Stage, name: str, bound: Bound) -> Measurement:
     rates, records, envelopes = [], 0, 0
-    with stage.last("source", name) as database:
-        with stage.ours(database) as player:
-            total = player.ask("source_end", namespace=name).end
-            last = int(total * LAST / PARTS) * PARTS
-            loaded = player.ask("ingest", namespace=name, slice_records=SLICE, until=total - last)
-        with stage.ours(database) as player:
-            player.ask("hold", namespace=name)
-            for _ in range(PARTS):
-                done = player.ask("advance", count=last // PARTS, slice_records=1)
-                rates.append(done.records / done.seconds)
-                records += done.records
-                envelopes += done.envelopes
-            player.ask("release")
-            stage.check_state(player, name)
+    with stage.last("source", name) as database, stage.ours(database) as player:
+        total = player.ask("source_end", namespace=name).end
+        last = int(total * LAST / PARTS) * PARTS
+        player.ask("hold", namespace=name)
+        loaded = player.ask("advance", count=total - last, slice_records=SLICE)
+        for _ in range(PARTS):
+            done = player.ask("advance", count=last // PARTS, slice_records=1)
+            rates.append(done.records / done.seconds)
+            records += done.records
+            envelopes += done.envelopes
+        player.ask("release")
+        stage.check_state(player, name)
     stage.say(f"{name}: {min(rates):,.0f} to {max(rates):,.0f} records/s")
     note = (
         f"the last {records:,} of {total:,}, in {PARTS} parts; {envelopes / records:.1f} envelopes"

@@ -6,6 +6,7 @@ from time import sleep
 
 import pytest
 
+from amends_pipeline.flows import ingest
 from amends_pipeline.flows.append import Line, append
 from amends_pipeline.flows.drain import Options, drain_unit
 from amends_pipeline.flows.ingest import Worker
@@ -120,11 +121,11 @@ def test_what_a_commit_on_its_way_changes_is_not_read_before_it():
     assert len(at_once) == 9 + 1 + 7 + 8 + 1 + 6
 
 
-def drained(lines):
+def drained(lines, before=8):
     ledger = MemoryLedger()
     provision(ledger, parse_configuration(configuration(keys="ab")))
     append(ledger, "main", [Line("log", at, each.value) for at, each in enumerate(lines, 1)])
-    drain_unit(ledger, MAIN, 8, Options("first"))
+    drain_unit(ledger, MAIN, before, Options("first"))
     drain_unit(ledger, MAIN, len(lines), Options("second", slice_records=1, commit_records=1000))
     return [row[2] for row in ledger.store.outbox(MAIN)]
 
@@ -150,3 +151,11 @@ def test_a_worker_at_the_first_offset_again_asks_what_others_decided_since():
     assert later.run(2) == 2
     assert store.asked == 1
     assert [envelope.type for _, _, envelope in ledger.store.outbox(MAIN)][-1] == 6
+
+
+@pytest.mark.parametrize("before", [0, 8])
+@pytest.mark.parametrize("limit", ["CACHED_IDENTITIES", "CACHED_DAYS", "CACHED_KEYS"])
+def test_a_worker_that_must_forget_decides_the_same(monkeypatch, limit, before):
+    lines = history(EARLIER + "b/B r1 NEW day 1 1\nA5 r1 NEW day 5 -2\nb/B r2 CANCEL day 1")
+    monkeypatch.setattr(ingest, limit, 0)
+    assert worked(lines, before, lambda ledger: Slow(ledger.store))[0] == drained(lines, before)
