@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
+from amends_pipeline.flows.bulk import rarely_collected
 from amends_pipeline.inventory import oracle
 from amends_pipeline.inventory.compare import Found, FoundConflict, found_rows
 from amends_pipeline.inventory.config import NamespaceConfig
@@ -136,12 +137,14 @@ def _judged(
     expected, found, errors = None, None, []
     if oracle_can_read(distance):
         try:
-            expected = oracle.compute(config, _histories(snapshot, standing, progress))
+            with rarely_collected():
+                expected = oracle.compute(config, _histories(snapshot, standing, progress))
         except oracle.OracleError as failure:
             errors.append(str(failure))
     if expected is not None and not distance and not standing.stops:
         partitions = {each.boundary.partition for each in standing.partitions}
-        found = _found(snapshot, config, partitions)
+        with rarely_collected():
+            found = _found(snapshot, config, partitions)
     return judge(config, standing, expected=expected, found=found, errors=errors, manifest=manifest)
 
 

@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 import duckdb
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from amends_pipeline.inventory.config import NamespaceConfig
 from amends_pipeline.inventory.revision import Revision, decode_batch
@@ -304,20 +305,19 @@ def _chunks(history: History) -> Iterator[RawBatch]:
         yield RawBatch(offsets, raw_keys, values)
 
 
-def _columns(chunk: RawBatch, set_asides: frozenset[int]) -> dict[str, npt.NDArray[Any]]:
-    """One column a member, and no missing value in any: it would cost exactness."""
+def _columns(chunk: RawBatch, set_asides: frozenset[int]) -> pa.Table:
+    """One column a member, in the engine's own form; no value is missing."""
     decoded = decode_batch(chunk.values)
     revisions = [each or _UNDECODED for each in decoded]
-    count = len(decoded)
-    columns: dict[str, npt.NDArray[Any]] = {
-        "position": np.arange(count, dtype=np.int64),
+    columns = {
+        "position": np.arange(len(decoded), dtype=np.int64),
         "set_aside": np.isin(_column(chunk.offsets, np.int64), _column([*set_asides], np.int64)),
-        "decoded": np.fromiter((each is not None for each in decoded), np.bool_, count),
+        "decoded": np.array([each is not None for each in decoded], dtype=np.bool_),
     }
-    for members, kind in ((_TEXTS, np.object_), (_INTEGERS, np.int64)):
+    for members, kind in ((_TEXTS, pa.string()), (_INTEGERS, pa.int64())):
         for member in members:
-            columns[member] = np.fromiter(map(attrgetter(member), revisions), kind, count)
-    return columns
+            columns[member] = pa.array([*map(attrgetter(member), revisions)], kind)
+    return pa.table(columns)
 
 
 def _load_raw_keys(

@@ -169,10 +169,27 @@ def _decoded(values: Sequence[bytes]) -> list[Revision | None]:
     try:
         records = [_typed(value) for value in values]
     except msgspec.MsgspecError:
-        return [decode(value) for value in values]
+        return _decoded_with_odd(values)
     if _proven(values):
         return [_revision(record) for record in records]
     return [decode(value) for value in values]
+
+
+def _decoded_with_odd(values: Sequence[bytes]) -> list[Revision | None]:
+    """Decode records of which some do not let the typed decoder pass: only those cost more."""
+    records: list[_Record | None] = []
+    for value in values:
+        try:
+            records.append(_typed(value))
+        except msgspec.MsgspecError:
+            records.append(None)
+    passed = [value for value, record in zip(values, records, strict=True) if record is not None]
+    if not passed or not _proven(passed):
+        return [decode(value) for value in values]
+    return [
+        decode_carefully(value) if record is None else _revision(record)
+        for value, record in zip(values, records, strict=True)
+    ]
 
 
 def _proven(values: Sequence[bytes]) -> bool:
