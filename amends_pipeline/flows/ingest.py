@@ -37,6 +37,8 @@ SLICE_RECORDS = 5_000
 COMMIT_RECORDS = 40_000
 """Records whose decisions share a commit, at least one decision. What a key needs once per commit,
 reading and writing its days, costs the less a record the more records share it."""
+ROOM_RECORDS = 5_000
+"""Records after which a worker looks at how much it keeps: a look costs a step per key."""
 CACHED_KEYS = 200_000
 CACHED_DAYS = 3_000_000
 """Days of all keys kept, of some 150 bytes each."""
@@ -66,6 +68,7 @@ class Worker:
     _sequence: int = 0
     _met: Sieve | None = None
     """Every identity that was ever decided, if that is known."""
+    _since_room: int = 0
     _aside: frozenset[int] | None = None
     _commits: Commits = field(init=False)
 
@@ -183,7 +186,7 @@ class Worker:
 
     def _load(self, slice_: Slice) -> None:
         unit, known = self.token.unit, self._known
-        self._make_room()
+        self._make_room(len(slice_.accepted))
         missing: Collection[Identity] = identities(slice_) - known.authorities.keys()
         if missing and self._met is not None:
             missing = self._met.sift(missing)
@@ -211,8 +214,12 @@ class Worker:
         if blocked:
             known.keys.update(self.store.keys(unit, blocked))
 
-    def _make_room(self) -> None:
+    def _make_room(self, records: int) -> None:
         """Forget what a worker may not keep. What is on its way must arrive before it is read."""
+        self._since_room += records
+        if self._since_room < ROOM_RECORDS:
+            return
+        self._since_room = 0
         known = self._known
         if len(known.authorities) > CACHED_IDENTITIES:
             self._commits.wait()

@@ -46,11 +46,13 @@ MIGRATION: Final = 0
 KEPT_CONNECTIONS: Final = 4
 """Idle connections that a process keeps for its next reads and commits."""
 
-# Our statements look rows up by key, however little the planner knows of the tables yet. A session
-# that holds a lock may be idle for as long as a decision takes.
+# Our statements look rows up by key, however little the planner knows of the tables yet, so that
+# the plan of one execution is that of all. A session that holds a lock may be idle for as long as a
+# decision takes.
 SETTINGS: Final = (
-    "-c jit=off -c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off"
-    " -c enable_memoize=off -c idle_session_timeout=0"
+    "-c plan_cache_mode=force_generic_plan -c jit=off -c enable_seqscan=off"
+    " -c enable_hashjoin=off -c enable_mergejoin=off -c enable_memoize=off"
+    " -c idle_session_timeout=0"
 )
 # A server that is gone without a word is noticed within a minute, not when TCP gives up.
 NOTICING: Final = {
