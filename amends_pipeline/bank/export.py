@@ -63,7 +63,7 @@ def read_value(raw: bytes, where: str) -> object:
     try:
         return strict_json.loads(raw, where=where)
     except strict_json.AmbiguousJsonError as error:
-        return Unusable(error.found)
+        return Unusable(error.expected, error.found)
 
 
 def parse_query(value: object) -> Query:

@@ -20,7 +20,8 @@ Parsed = TypeVar("Parsed")
 class Unusable:
     """Stands for JSON that has no one meaning. It is no JSON value: whoever meets it refuses it."""
 
-    def __init__(self, found: str) -> None:
+    def __init__(self, expected: str, found: str) -> None:
+        self.expected = expected
         self.found = found
 
 
@@ -77,7 +78,7 @@ def each(step: str, parse: Callable[[Any], Parsed], values: Sequence[object]) ->
 def of(value: object, kind: type[msgspec.Struct]) -> dict[str, object]:
     """Return an object that has exactly the members of `kind`."""
     if not isinstance(value, dict):
-        raise Fault(Code.INVALID_SCHEMA, "an object", _kind_of(value))
+        raise not_the_kind("an object", value)
     names = kind.__struct_fields__
     if len(value) != len(names) or not all(name in value for name in names):
         missing = [name for name in names if name not in value]
@@ -91,7 +92,14 @@ def array(value: object) -> list[object] | tuple[object, ...]:
     """Return an array as it is."""
     if type(value) is list or type(value) is tuple:
         return value
-    raise Fault(Code.INVALID_SCHEMA, "an array", _kind_of(value))
+    raise not_the_kind("an array", value)
+
+
+def not_the_kind(expected: str, value: object) -> Fault:
+    """Return the fault of a value of another JSON type, or of none."""
+    if isinstance(value, Unusable):
+        return Fault(Code.INVALID_SCHEMA, value.expected, value.found)
+    return Fault(Code.INVALID_SCHEMA, expected, _kind_of(value))
 
 
 def nullable(
@@ -179,8 +187,6 @@ def _refused(code: Code, expected: str, given: Mapping[str, object], name: str) 
 
 def _kind_of(value: object) -> str:
     """Name a value without following what it holds."""
-    if isinstance(value, Unusable):
-        return value.found
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, dict):

@@ -104,7 +104,7 @@ def parse_replacement(
     commands = [("reversal", reversal), ("replacement", replacement)]
     request = _request(commands, correction, adjustment_reason)
     if isinstance(request, Rejection):
-        return request
+        return request._replace(where=_as_asked(request.where))
     # While no original is known, the replacement's legs stand for its.
     legs = reverse(request.group.journals[1].command)
     return request._replace(group=_with_legs(request.group, legs))
@@ -235,6 +235,19 @@ def _request(
         return _as_given(refused.rejection, [name for name, _ in commands])
     group = msgspec.structs.replace(group, available_at=NO_RECEIPT)
     return Request(group, _asked(group))
+
+
+_OF_REVERSAL: Final = {
+    "reversal.journal_id": "correction.reversal_journal_id",
+    "reversal.business_operation_id": "reversal_business_operation_id",
+}
+
+
+def _as_asked(where: str) -> str:
+    """Say where a fault of a reversal stands in what was given: nobody gives a reversal."""
+    if where in _OF_REVERSAL:
+        return _OF_REVERSAL[where]
+    return f"replacement{where.removeprefix('reversal')}" if where.startswith("reversal") else where
 
 
 def _as_given(rejection: Rejection, names: Sequence[str]) -> Rejection:

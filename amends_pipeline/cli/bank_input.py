@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
@@ -61,7 +60,7 @@ def value_of(path: Path) -> object:
     """Read the one JSON value of a file; - is standard input. Raises InputError."""
     from amends_pipeline.bank.export import read_value
 
-    return read_value(_bytes_of(path), shown(str(path)))
+    return read_value(_bytes_of(path), _name_of(path))
 
 
 def groups_of(path: Path) -> object:
@@ -116,8 +115,8 @@ def query_about(
         "entity_id": head["entity_id"],
         "account_id": account_id,
         "currency": currencies[0] if currencies else "XXX",
-        "effective_cutoff": effective or LAST_MOMENT,
-        "knowledge_cutoff": knowledge or head["observed_at"],
+        "effective_cutoff": LAST_MOMENT if effective is None else effective,
+        "knowledge_cutoff": head["observed_at"] if knowledge is None else knowledge,
         "checkpoint": None,
     }
 
@@ -125,10 +124,17 @@ def query_about(
 def _bytes_of(path: Path) -> bytes:
     from amends_pipeline.flows.reading import readable
 
-    if str(path) == STANDARD_INPUT:
-        return sys.stdin.buffer.read()
-    with readable(shown(str(path))):
+    with readable(_name_of(path)):
+        if str(path) == STANDARD_INPUT:
+            from amends_pipeline.cli.reading import standard_input
+
+            return standard_input().read()
         return path.read_bytes()
+
+
+def _name_of(path: Path) -> str:
+    """Name a file for messages."""
+    return "standard input" if str(path) == STANDARD_INPUT else shown(str(path))
 
 
 def file_option(name: str, metavar: str, text: str, *, required: bool = True) -> Decorator:
@@ -192,7 +198,8 @@ def asked(session: Session, asking: Asking) -> tuple[list[object], Evidence]:
         asking.context,
     )
     stray = (asking.stream_id, asking.account_id, asking.effective, asking.knowledge, *asking.then)
-    if any(stray) or groups is None or accounts is None or context is None or None in queries:
+    strayed = any(each is not None for each in stray)
+    if strayed or groups is None or accounts is None or context is None or None in queries:
         raise click.UsageError("Ask of all files, or of --stream about --account.")
     values = [value_of(path) for path in queries if path is not None]
     return values, evidence_of(groups, accounts, context)

@@ -37,6 +37,10 @@ _late = click.option(
 def open_(session: Session, stream_id: str, ledger: str, entity: str, accounts: Path) -> int:
     """Open a stream with accounts, or add accounts to one.
 
+    ACCOUNTS.json is an array of accounts with the members account_id, ledger_id, entity_id,
+    currency, account_type (asset, expense, liability, equity or revenue) and normal_side (debit or
+    credit, as follows from the type).
+
     Accounts that are there already may be among them; none of them ever changes.
     """
     from amends_pipeline.bank.codes import Rejection
@@ -86,6 +90,11 @@ def streams(session: Session) -> None:
 @answering
 def post(session: Session, stream_id: str, adjustment_reason: str, command: Path) -> int:
     """Post a journal command; - is standard input.
+
+    COMMAND.json has the members schema_version (d30-journal-v1), ledger_id, entity_id, journal_id,
+    business_operation_id, currency, effective_at, source_available_at, booking_period (2026-10) and
+    legs, an array of 2 to 32 of account_id, side and amount_minor, which is a text of digits. Times
+    look like 2026-10-20T09:00:00.000Z.
 
     The same command again is answered with the group that it made. Exit status 1 says that it was
     refused, and that nothing was written.

@@ -160,10 +160,11 @@ def change(session: Session, judgement: Judgement) -> None:
 def correction_of(given: object) -> dict[str, Any] | Rejection:
     """Return a correction's document with all its members; what they hold is judged elsewhere."""
     from amends_pipeline.bank.codes import Code, Rejection
+    from amends_pipeline.bank.members import not_the_kind
 
     expected = f"an object of {', '.join(_CORRECTION)} and perhaps {_LATE}"
     if not isinstance(given, dict):
-        return Rejection(Code.INVALID_SCHEMA, "the correction", expected, "something else")
+        return not_the_kind(expected, given).rejection("the correction")
     missing = [name for name in _CORRECTION if name not in given]
     unknown = [name for name in given if name not in {*_CORRECTION, _LATE}]
     if missing or unknown:

@@ -70,7 +70,7 @@ def _input(name: str, given: Format | None, copies: ExitStack) -> Input:
         return Input(
             "standard input",
             given or Format.JSONL,
-            _copied("standard input", _standard_input(), copies),
+            _copied("standard input", standard_input(), copies),
         )
     format_ = given or Format.of(name)
     path = Path(name)
@@ -81,7 +81,8 @@ def _input(name: str, given: Format | None, copies: ExitStack) -> Input:
             return Input(shown(name), format_, _copied(shown(name), stream, copies))
 
 
-def _standard_input() -> BufferedReader:
+def standard_input() -> BufferedReader:
+    """Return the bytes of standard input. Raises InputError where it is closed."""
     if sys.stdin is None:
         raise InputError("standard input", expected="an open file", found="a closed one")
     return cast("BufferedReader", sys.stdin.buffer)

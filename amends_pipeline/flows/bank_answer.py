@@ -43,7 +43,10 @@ def answer(folder: Path, effective: str | None = None, knowledge: str | None = N
     """
     head, accounts = trusted(folder)
     documents = read(folder)
-    cutoffs = Cutoffs(effective or head.observed_at, knowledge or head.observed_at)
+    cutoffs = Cutoffs(
+        head.observed_at if effective is None else effective,
+        head.observed_at if knowledge is None else knowledge,
+    )
     scope = (head.ledger_id, head.entity_id)
     currencies = {
         each.currency for each in accounts.values() if (each.ledger_id, each.entity_id) == scope

@@ -8,6 +8,7 @@ the snapshot too, and is left out: it has a sequence after the head's, or no rec
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,7 +20,7 @@ from amends_pipeline.bank.heads import KnownHead, empty_digest, trusted
 from amends_pipeline.bank.values import Account, Context, Group, Head, RegistryEntry
 from amends_pipeline.flows.bank_files import written
 from amends_pipeline.flows.bank_stamp import observe
-from amends_pipeline.kernel.errors import OperationError
+from amends_pipeline.kernel.errors import InputError, OperationError
 from amends_pipeline.ports.bank import BankJournal, BankSnapshot
 
 Registry = Callable[[BankSnapshot], Sequence[RegistryEntry]]
@@ -78,9 +79,11 @@ def export(
     """Write groups, accounts and the trusted context to files, each of them whole or not at all.
 
     The context comes last: where it stands, the others do. registry: which checkpoints it holds.
-    on_groups: told how many more groups were written. Raises as `reading`, and OperationError when
-    a file cannot be written.
+    on_groups: told how many more groups were written. Raises as `reading`, InputError when two of
+    the files are one, and OperationError when a file cannot be written.
     """
+    if len({os.path.realpath(path) for path in files}) < len(files):
+        raise InputError("export", expected="three different files", found="one of them twice")
     with reading(journal, stream_id) as read:
         with written(files.groups) as out:
             lines = files.groups.suffix == ".jsonl"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import types
 from pathlib import Path
 
 import pytest
@@ -105,6 +106,18 @@ def test_json_of_no_one_meaning_is_rejected(bare, files, part, text):
     assert (result.status, result.document["code"]) == (1, "INVALID_SCHEMA")
 
 
+def test_json_of_no_one_meaning_is_told_by_what_it_should_be(bare, files):
+    (files / "groups.json").write_text("[" * 200 + "]" * 200)
+    result = bare.call("bank", "fold", *options(files))
+    assert result.err == "INVALID_SCHEMA at groups: expected at most 100 levels, found more\n"
+    (files / "correction.json").write_text('{"correction":1,"correction":1}')
+    result = bare.call("bank", "correct", "--stream", "S", files / "correction.json")
+    assert result.err == (
+        "INVALID_SCHEMA at the correction:"
+        ' expected each member once, found "correction" more than once\n'
+    )
+
+
 UNREADABLE = {
     "nothing": b"",
     "no JSON": b"{",
@@ -138,6 +151,16 @@ def test_a_file_that_is_not_there_has_status_2(bare, files):
     result = bare.call("bank", "fold", *options(files, context="none"))
     assert result.status == 2
     assert "expected a readable file, found No such file" in result.err
+
+
+def test_standard_input_that_is_closed_has_status_2(bare, files, monkeypatch):
+    closed = types.SimpleNamespace(stdin=None)
+    monkeypatch.setattr("amends_pipeline.cli.reading.sys", closed)
+    words = options(files)
+    words[1] = "-"
+    result = bare.call("bank", "fold", *words)
+    assert (result.status, result.out) == (2, b"")
+    assert result.err == "error: standard input: expected an open file, found a closed one\n"
 
 
 # --- statement and explain, of files
@@ -177,6 +200,7 @@ def test_a_statement_of_what_is_rejected_has_status_1(bare, files):
         ["statement"],
         ["statement", "--stream", "S"],
         ["statement", "--account", "A"],
+        ["statement", "--effective", "", *(f"--{part}=x" for part in PARTS)],
         ["explain", "--stream", "S", "--account", "A", "--query", "q.json"],
         ["explain", "--query", "q.json", "--groups", "g", "--accounts", "a", "--context", "c"],
     ],
@@ -267,6 +291,42 @@ def test_a_stream_from_its_opening_to_its_fold(live, bare, tmp_path):
     listed = bare.call("bank", "streams", "--json").documents
     assert [(each["stream_id"], each["last_sequence"]) for each in listed] == [("CB-MAIN", "4")]
     assert bare.call("bank", "streams").rows[1].startswith("CB-MAIN CB-GENERAL CB-A 4 4 ")
+
+
+def test_a_cutoff_that_is_empty_is_no_default(live):
+    """A script whose variable is not set must not be answered about everything."""
+    for option in ("--effective", "--knowledge", "--then-effective", "--then-knowledge"):
+        command_ = "explain" if option.startswith("--then") else "statement"
+        result = live(command_, "--account", "ADA", option, "", "--json")
+        assert (result.status, result.document["code"]) == (1, "INVALID_TIMESTAMP")
+
+
+def test_an_export_goes_to_three_files(live, tmp_path):
+    live("post", command("pay"))
+    there = tmp_path / "there"
+    there.write_text("as before")
+    names = [f"--groups={there}", f"--accounts={tmp_path}/./there", f"--context={tmp_path}/c"]
+    result = live("export", *names)
+    assert (result.status, result.out, there.read_text()) == (2, b"", "as before")
+    assert result.err == "error: export: expected three different files, found one of them twice\n"
+
+
+def test_a_fault_of_a_correction_stands_in_what_was_given(live):
+    live("post", command("pay"))
+
+    def where(document):
+        result = live("correct", document, "--json")
+        assert result.status == 1
+        return result.document["where"]
+
+    right = correction("redo", "pay", "CASH BEN 1")
+    assert where(right | {"replacement": None}) == "replacement"
+    wrong = right["replacement"] | {"effective_at": "today"}
+    assert where(right | {"replacement": wrong}) == "replacement.effective_at"
+    wrong = right["correction"] | {"reversal_journal_id": "no name"}
+    assert where(right | {"correction": wrong}) == "correction.reversal_journal_id"
+    wrong = {"reversal_business_operation_id": "no name"}
+    assert where(right | wrong) == "reversal_business_operation_id"
 
 
 def test_what_is_refused_has_status_1_and_writes_nothing(live):
