@@ -81,12 +81,12 @@ def evidence_of(groups: Path, accounts: Path, context: Path) -> Evidence:
 
 
 def evidence_of_stream(session: Session, stream_id: str) -> Evidence:
-    """Export a live stream, for a look at it. Raises InputError beyond the reference."""
+    """Look at a live stream as at an export. Raises InputError beyond the reference."""
     from amends_pipeline.bank.export import MAX_GROUPS
     from amends_pipeline.bank.values import Context, plain
-    from amends_pipeline.flows.bank_export import reading
+    from amends_pipeline.flows.bank_export import looking
 
-    with session.ledger() as ledger, reading(ledger.bank, stream_id) as export:
+    with session.ledger() as ledger, looking(ledger.bank, stream_id) as export:
         groups = [plain(group) for group in islice(export.groups, MAX_GROUPS + 1)]
         if len(groups) > MAX_GROUPS:
             expected = f"at most {MAX_GROUPS} groups"

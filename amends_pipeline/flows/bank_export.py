@@ -60,12 +60,18 @@ def reading(journal: BankJournal, stream_id: str) -> Iterator[Export]:
         head = snapshot.last_head()
         if head is None:
             raise _broken(stream_id, "a head that was kept", "none")
-        yield Export(
-            trusted(snapshot.standing.stream, head),
-            snapshot.accounts(),
-            _groups(snapshot, head),
-            snapshot,
-        )
+        yield _export(snapshot, head)
+
+
+@contextmanager
+def looking(journal: BankJournal, stream_id: str) -> Iterator[Export]:
+    """Read what an export would hold, for a block. Raises as `reading`.
+
+    Nobody is handed the head, so that it is not remembered: no export becomes stale by a look.
+    """
+    head = observe(journal, stream_id, remembered=False)
+    with journal.snapshot(stream_id) as snapshot:
+        yield _export(snapshot, head)
 
 
 def export(
@@ -94,6 +100,11 @@ def export(
         with written(files.context) as out:
             out.write(msgspec.json.encode(Context(read.head, entries)) + b"\n")
         return Exported(read.head, count, len(read.accounts))
+
+
+def _export(snapshot: BankSnapshot, head: KnownHead) -> Export:
+    accounts, groups = snapshot.accounts(), _groups(snapshot, head)
+    return Export(trusted(snapshot.standing.stream, head), accounts, groups, snapshot)
 
 
 def _groups(snapshot: BankSnapshot, head: KnownHead) -> Iterator[Group]:

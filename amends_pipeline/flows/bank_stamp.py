@@ -60,17 +60,21 @@ def receipt_of(journal: BankJournal, stream_id: str, group: Group) -> Group:
     return settled(attempt, begun=True)
 
 
-def observe(journal: BankJournal, stream_id: str) -> KnownHead:
-    """Stamp, then hand out a head of everything that has a receipt, and keep it.
+def observe(journal: BankJournal, stream_id: str, *, remembered: bool = True) -> KnownHead:
+    """Stamp, then observe everything that has a receipt.
 
-    Raises as `stamp`.
+    remembered: the head is handed out, and kept. Otherwise it is for one look: nothing but its
+    moment is kept. Raises as `stamp`.
     """
 
     def attempt(_: bool) -> KnownHead:  # noqa: FBT001 - as `settled` calls it
         with journal.locked(stream_id) as stream:
             done = _stamp(stream)
             head = decide_head(done.standing, done.clock)
-            stream.remember(head)
+            if remembered:
+                stream.remember(head)
+            else:
+                stream.told(head.observed_at)
         return head
 
     return settled(attempt)

@@ -54,6 +54,10 @@ class LockedStream(Protocol):
         """Keep a head that is handed out; once more is no change."""
         ...
 
+    def told(self, observed_at: str) -> None:
+        """Let every later receipt be after a moment that somebody was told of."""
+        ...
+
 
 class OfferedStream(Protocol):
     """What is remembered of a stream that is kept elsewhere, while nobody else accepts of it."""

@@ -169,9 +169,12 @@ class PostgresLockedStream:
 
     def remember(self, head: KnownHead) -> None:
         """Keep a head; every later receipt is after its observation."""
-        here = self._names.stream_id
-        self._write(INSERT_HEAD, here, *head)
-        self._write(OBSERVE, head.observed_at, here, head.observed_at)
+        self._write(INSERT_HEAD, self._names.stream_id, *head)
+        self.told(head.observed_at)
+
+    def told(self, observed_at: str) -> None:
+        """Let every later receipt be after a moment."""
+        self._write(OBSERVE, observed_at, self._names.stream_id, observed_at)
 
     def commit(self) -> None:
         """Write, and commit where what goes wrong is still told apart."""

@@ -151,6 +151,7 @@ class MemoryLockedStream:
         self._appended: list[Group] = []
         self._receipts: list[Receipt] = []
         self._heads: list[KnownHead] = []
+        self._told: list[str] = []
         self.standing = table.standing
 
     def facts(self, asked: Asked) -> Facts:
@@ -186,6 +187,11 @@ class MemoryLockedStream:
     def remember(self, head: KnownHead) -> None:
         """Keep a head; every later receipt is after its observation."""
         self._heads.append(head)
+        self.told(head.observed_at)
+
+    def told(self, observed_at: str) -> None:
+        """Let every later receipt be after a moment."""
+        self._told.append(observed_at)
 
     def commit(self) -> None:
         """Install what was written, all or nothing."""
@@ -197,8 +203,8 @@ class MemoryLockedStream:
                 last_sequence=int(last.sequence), recorded_at=last.recorded_at
             )
         standing = stamped(standing, self._receipts)
-        for head in self._heads:
-            observed_at = max(head.observed_at, standing.observed_at or "")
+        if self._told:
+            observed_at = max(*self._told, standing.observed_at or "")
             standing = standing._replace(observed_at=observed_at)
         with table.look:
             table.groups.extend(self._appended)

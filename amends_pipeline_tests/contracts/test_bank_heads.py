@@ -9,6 +9,7 @@ from amends_pipeline.bank.codes import Code, HeadCode
 from amends_pipeline.bank.export import parse_context, parse_groups
 from amends_pipeline.bank.heads import Stream, prefixes
 from amends_pipeline.flows.bank_checkpoints import Wanted, keep, registry
+from amends_pipeline.flows.bank_export import looking
 from amends_pipeline.flows.bank_heads import accept, judge
 from amends_pipeline.kernel.errors import InputError, UnknownStream
 from amends_pipeline.ports.bank import CheckpointSet
@@ -54,6 +55,19 @@ def test_the_latest_export_is_accepted_again_and_earlier_ones_are_stale(bank, ex
     assert offer(bank, three) is None
     assert offer(bank, one).code == offer(bank, two).code == HeadCode.STALE_HEAD
     assert heads(bank) == before
+
+
+def test_a_look_makes_no_export_stale_and_what_it_said_stays_true(bank, exports):
+    before = heads(bank)
+    with looking(bank.journal, bank.stream_id) as seen:
+        groups = [group.group_id for group in seen.groups]
+    assert (groups, seen.head.head_sequence) == (["G-1", "G-2", "G-3"], "4")
+    assert seen.head.receipt_ref == exports[2].head["receipt_ref"]
+    assert seen.head.observed_at > exports[2].head["observed_at"]
+    assert heads(bank) == before
+    assert offer(bank, exports[2]) is None
+    bank.set_clock(NOON)
+    assert bank.posted("fee", "ADA FEES 250").group.available_at > seen.head.observed_at
 
 
 def test_a_head_is_judged_alone(bank, exports):
