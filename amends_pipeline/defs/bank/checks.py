@@ -10,7 +10,7 @@ from amends_pipeline.bank.codes import Rejection
 from amends_pipeline.bank.verify import Folded
 from amends_pipeline.defs.bank import table, verdict
 from amends_pipeline.defs.catalog import BANK_BALANCES, BANK_EXPORT
-from amends_pipeline.defs.inventory.verification import evaluation, of_run
+from amends_pipeline.defs.inventory.verification import of_run, yielded
 from amends_pipeline.defs.partitions import STREAMS
 from amends_pipeline.defs.pinned import known_features
 from amends_pipeline.defs.resources import BankResource
@@ -86,7 +86,7 @@ def bank_verification(context: dg.AssetCheckExecutionContext, bank: BankResource
     ):
         if spec.key not in selected:
             continue
-        yield from _told(context, spec, of_run(context.run, shown(looked)))
+        yield from yielded(context, spec, of_run(context.run, shown(looked)))
 
 
 def _looked(
@@ -132,14 +132,3 @@ def _never_raising(
     except Exception as error:  # noqa: BLE001 - a check that raises shows nothing
         log.error("%s", redact(traceback.format_exc()))  # noqa: TRY400 - without passwords
         return verdict.failed(f"{type(error).__name__}: {redact(str(error))}")
-
-
-def _told(
-    context: dg.AssetCheckExecutionContext, spec: dg.AssetCheckSpec, result: dg.AssetCheckResult
-) -> Iterator[Any]:
-    if context.has_partition_key:
-        yield result._replace(check_name=spec.name, asset_key=spec.asset_key)
-        return
-    # In a run without a partition Dagster looks for the partition that a result is about, in vain.
-    yield dg.Output(None, spec.get_python_identifier())
-    yield evaluation(result, spec)

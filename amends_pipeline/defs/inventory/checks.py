@@ -20,6 +20,7 @@ from amends_pipeline.defs.inventory.verification import (
     of_run,
     roll_up,
     verdict_on,
+    yielded,
 )
 from amends_pipeline.defs.partitions import UNITS
 from amends_pipeline.defs.pinned import known_features
@@ -113,25 +114,13 @@ def verification(context: dg.AssetCheckExecutionContext, ledger: LedgerResource)
             result = verdict_on(moment, ledger)
         else:  # as "Execute all" in the UI starts it
             result = of_run(context.run, without_unit())
-        yield from _told(context, VIEW_EQUALS_ORACLE, result)
+        yield from yielded(context, VIEW_EQUALS_ORACLE, result)
     if EVERY_UNIT_IS_VERIFIED.key in selected:
         latest = latest_materialization(context.instance, EVERY_UNIT_IS_VERIFIED)
         result = roll_up(ledger, context.instance, context.run, context.log)
-        yield from _told(context, EVERY_UNIT_IS_VERIFIED, result)
+        yield from yielded(context, EVERY_UNIT_IS_VERIFIED, result)
         if context.has_partition_key:
             # Of runs side by side, the UI shows the roll-up of the one that was started last, and
             # none when another one materialized after it. This one stands on its own.
             again = evaluation(result, EVERY_UNIT_IS_VERIFIED, target=latest)
             context.instance.report_runless_asset_event(again)
-
-
-def _told(
-    context: dg.AssetCheckExecutionContext, spec: dg.AssetCheckSpec, result: dg.AssetCheckResult
-) -> Iterator[Any]:
-    if context.has_partition_key:
-        yield result._replace(check_name=spec.name, asset_key=spec.asset_key)
-        return
-    # In a run without a partition Dagster looks for the partition that a result is about, in vain.
-    # The event itself asks for none.
-    yield dg.Output(None, spec.get_python_identifier())
-    yield evaluation(result, spec)

@@ -2,9 +2,9 @@
 
 import logging
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import dagster as dg
 from dagster._core.definitions.asset_checks.asset_check_evaluation import (
@@ -167,3 +167,16 @@ def evaluation(
         partition=partition,
         target_materialization_data=target,
     )
+
+
+def yielded(
+    context: dg.AssetCheckExecutionContext, spec: dg.AssetCheckSpec, result: dg.AssetCheckResult
+) -> Iterator[Any]:
+    """What the op of a check yields for one of its results."""
+    if context.has_partition_key:
+        yield result._replace(check_name=spec.name, asset_key=spec.asset_key)
+        return
+    # In a run without a partition Dagster looks for the partition that a result is about, in vain.
+    # The event itself asks for none.
+    yield dg.Output(None, spec.get_python_identifier())
+    yield evaluation(result, spec)
