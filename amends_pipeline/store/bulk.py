@@ -12,14 +12,16 @@ from struct import Struct
 from typing import Any, Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from amends_pipeline.store import arrays
+from amends_pipeline.store import arrays, packing
 from amends_pipeline.store.at_once import Executes
 from amends_pipeline.store.postgres import Connection
 
 COPY_ROWS: Final = 256
 """From that many rows on COPY is quicker. It cannot be part of a pipeline."""
 _COPY_AT_ONCE: Final = 5_000
+_ARRAYS_AT_ONCE: Final = 16_384
 LARGEST_BYTES: Final = 64 * 1024 * 1024
 """Of texts or byte strings in one parameter. PostgreSQL's own limit is 1 GiB."""
 
@@ -63,6 +65,23 @@ class Table:
         if columns[0]:
             kinds = zip(self._kinds, columns, strict=True)
             to.execute(self._insert, [kind.array(column) for kind, column in kinds])
+
+    def copy_arrays(
+        self, connection: Connection, numbers: Sequence[NDArray[Any]], texts: packing.Texts
+    ) -> None:
+        """Write rows given as numpy columns and one column of texts; columns after it are null.
+
+        Outside a pipeline. Raises CounterExhausted when a number does not fit its column.
+        """
+        nulls = len(self._kinds) - len(numbers) - 1
+        with connection.cursor().copy(self._copy) as copy:
+            copy.write(_SIGNATURE)
+            for start in range(0, len(texts.bounds) - 1, _ARRAYS_AT_ONCE):
+                stop = min(start + _ARRAYS_AT_ONCE, len(texts.bounds) - 1)
+                part = [column[start:stop] for column in numbers]
+                for rows in packing.rows(self._numbers, part, texts.part(start, stop), nulls):
+                    copy.write(rows)
+            copy.write(_END)
 
     def copy(self, connection: Connection, columns: Sequence[Column]) -> None:
         """Write rows given as columns, any number of any size, outside a pipeline."""

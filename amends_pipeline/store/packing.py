@@ -1,0 +1,107 @@
+"""Rows of a binary COPY put together from numpy columns and one column of texts.
+
+Rows whose text has the same length have the same size: they are one numpy array of records, whose
+bytes go to the server as they are. No row is an object on the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from amends_pipeline.store import arrays
+
+MOST_LENGTHS: Final = 64
+"""Lengths of texts that are told apart at once; of many more, each would have few rows."""
+
+_NULL: Final = -1
+
+
+class Texts(NamedTuple):
+    """Texts in UTF-8, one behind the other."""
+
+    data: NDArray[np.uint8]
+    bounds: NDArray[np.int64]
+    """Where each begins, and where the last one ends."""
+
+    @staticmethod
+    def of(column: Any) -> Texts:  # noqa: ANN401 - pyarrow has no types
+        """The texts of a pyarrow StringArray without nulls."""
+        _, bounds, data = column.buffers()
+        # Offsets of 32 bits in this kind of array.
+        places = np.frombuffer(bounds, np.int32)[column.offset :][: len(column) + 1]
+        raw = np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, dtype=np.uint8)
+        return Texts(raw, places.astype(np.int64))
+
+    def part(self, start: int, stop: int) -> Texts:
+        """The texts of these positions."""
+        return Texts(self.data, self.bounds[start : stop + 1])
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """Bytes of each."""
+        return np.diff(self.bounds)
+
+    def rectangle(self, at: NDArray[np.int64], length: int) -> NDArray[np.uint8]:
+        """The bytes of the texts at these positions, all of which have this length."""
+        begins = self.bounds[at]
+        if len(at) and begins[-1] - begins[0] == (len(at) - 1) * length:
+            # They stand one behind the other, for none of them can be anywhere else.
+            whole = self.data[begins[0] : begins[0] + len(at) * length]
+            return whole.reshape(len(at), length)
+        return self.data[begins[:, None] + np.arange(length)]
+
+
+def rows(
+    kinds: Sequence[str], numbers: Sequence[NDArray[Any]], texts: Texts, nulls: int
+) -> Iterator[bytes]:
+    """The bytes of rows: numbers of these numpy types, a text, and so many nulls behind it.
+
+    Rows come in their order as long as texts have the same length, else length by length.
+    """
+    lengths = texts.lengths
+    distinct = np.unique(lengths)
+    if len(distinct) > MOST_LENGTHS:
+        half = len(lengths) // 2
+        for low, high in ((0, half), (half, len(lengths))):
+            part = [column[low:high] for column in numbers]
+            yield from rows(kinds, part, texts.part(low, high), nulls)
+        return
+    for length in distinct.tolist():
+        at = np.flatnonzero(lengths == length)
+        columns = numbers if len(distinct) == 1 else [column[at] for column in numbers]
+        yield _records(kinds, columns, texts.rectangle(at, length), nulls)
+
+
+def _records(
+    kinds: Sequence[str], numbers: Sequence[NDArray[Any]], text: NDArray[np.uint8], nulls: int
+) -> bytes:
+    count, length = text.shape
+    members: list[tuple[str, Any]] = [("width", ">i2")]
+    for at, kind in enumerate(kinds):
+        members += [(f"length{at}", ">i4"), (f"value{at}", kind)]
+    members += [("bytes", ">i4"), ("text", np.uint8, (length,))]
+    members += [(f"null{at}", ">i4") for at in range(nulls)]
+    packed = np.empty(count, dtype=members)
+    packed["width"] = len(kinds) + 1 + nulls
+    for at, (kind, column) in enumerate(zip(kinds, numbers, strict=True)):
+        size = packed[f"length{at}"] = np.dtype(kind).itemsize
+        if count and not _fits(column, 8 * size):
+            raise arrays.too_large(column.tolist(), size)
+        packed[f"value{at}"] = column
+    packed["bytes"] = length
+    packed["text"] = text
+    for at in range(nulls):
+        packed[f"null{at}"] = _NULL
+    return packed.tobytes()
+
+
+def _fits(column: NDArray[Any], bits: int) -> bool:
+    """Whether all numbers fit so many bits; numpy would cut them without a word."""
+    if column.dtype == np.bool_:
+        return True
+    limit = 1 << (bits - 1)
+    return -limit <= int(column.min()) and int(column.max()) < limit
