@@ -1,0 +1,410 @@
+"""Many source records decode to columns; each row says what `revision.decode` says of its record.
+
+Sources write record after record in one manner: the same members in the same order with the same
+spaces. So one record that decodes serves as a pattern. What lies outside its six texts and two
+numbers are nine constant pieces. A record is read by the pattern when it is proven that
+
+- it has the nine pieces, byte for byte, in their places from its first byte to its last, and
+  between them six texts and two numbers of its own;
+- its texts hold no quotation mark, no backslash, no control and only UTF-8: they are JSON strings
+  as they stand, whatever is in them, and U+0000 is not;
+- its numbers are plain JSON integers in the signed 64-bit range;
+- it is no longer than a value may be.
+
+Such a record is JSON of the pattern's very structure, hence of the same members, each once. Its
+timestamps are judged as `decode` judges them. Whatever is not proven goes to `decode_batch`, so
+that no record is refused here alone, and the others of its batch do not pay for it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from amends_pipeline.inventory.revision import MAX_VALUE_BYTES, Revision, decode, decode_batch
+from amends_pipeline.kernel.instant_columns import WORD, parse_instants, words_of
+from amends_pipeline.kernel.instants import MAX_DAY, MIN_DAY
+from amends_pipeline.kernel.integers import MAX_INT64
+
+Integers = npt.NDArray[np.int64]
+Booleans = npt.NDArray[np.bool_]
+
+_TEXTS: Final = ("txn_id", "kind", "item", "location")
+_TIMES: Final = ("valid_time", "source_time")
+_INTEGERS: Final = ("revision", "qty")
+_QUOTES: Final = 30  # of nine member names and six texts
+_MEMBERS: Final = {
+    "revision": "revision",
+    "qty": "qty",
+    "days": "valid_day",
+    "nanoseconds": "valid_nanosecond",
+}
+_DIGITS: Final = 19  # of the largest 64-bit integer
+_SPACE: Final = ord(" ")  # controls are all below
+
+_RUN_RECORDS: Final = 8_192  # worked on together: columns on the way fit the processor's cache
+_RUN_BYTES: Final = 1 << 24
+_PATTERNS: Final = 8  # records tried as a pattern in one run, for sources that mix manners
+
+
+@dataclass(frozen=True, slots=True)
+class RevisionColumns:
+    """Revisions as columns of equal length; "" and 0 where a record is MALFORMED."""
+
+    sound: Booleans
+    """Which records decode."""
+    txn_ids: pa.StringArray
+    revisions: Integers
+    kinds: pa.StringArray
+    items: pa.StringArray
+    locations: pa.StringArray
+    valid_days: Integers
+    valid_nanoseconds: Integers
+    qtys: Integers
+
+    def __len__(self) -> int:
+        return len(self.sound)
+
+    def at(self, row: int) -> Revision | None:
+        """Return what `decode` says of one record; None means MALFORMED."""
+        if not self.sound[row]:
+            return None
+        return Revision(
+            self.txn_ids[row].as_py(),
+            int(self.revisions[row]),
+            self.kinds[row].as_py(),
+            self.items[row].as_py(),
+            self.locations[row].as_py(),
+            int(self.valid_days[row]),
+            int(self.valid_nanoseconds[row]),
+            int(self.qtys[row]),
+        )
+
+
+def decode_columns(values: Sequence[bytes]) -> RevisionColumns:
+    """Decode many records in order. The values together must be below 2 GiB.
+
+    Never raises, whatever the bytes. Most of the time other threads may run.
+    """
+    parts = [_decoded(*run) for run in _runs(values)]
+    if len(parts) == 1:
+        return parts[0]
+    return RevisionColumns(
+        *(
+            np.concatenate(column)
+            if isinstance(column[0], np.ndarray)
+            else pa.concat_arrays(column)
+            for column in zip(*map(_columns, parts), strict=True)
+        )
+    )
+
+
+def _columns(columns: RevisionColumns) -> tuple[Any, ...]:
+    return tuple(getattr(columns, name) for name in RevisionColumns.__slots__)
+
+
+def _decoded(values: Sequence[bytes], lengths: Integers) -> RevisionColumns:
+    reading = _Reading(_Run(values, lengths))
+    reading.read_by_patterns()
+    return reading.columns()
+
+
+def _runs(values: Sequence[bytes]) -> Iterator[tuple[Sequence[bytes], Integers]]:
+    """Cut records, and their lengths, into runs that are worked on together."""
+    lengths = np.fromiter(map(len, values), np.int64, len(values))
+    begin = 0
+    while True:
+        sizes = np.cumsum(lengths[begin : begin + _RUN_RECORDS])
+        end = begin + max(int(np.searchsorted(sizes, _RUN_BYTES, "right")), 1)
+        yield values[begin:end], lengths[begin:end]
+        if end >= len(values):
+            return
+        begin = end
+
+
+class _Run:
+    """Records side by side, and what can be said of their bytes without reading them as JSON."""
+
+    def __init__(self, values: Sequence[bytes], lengths: Integers) -> None:
+        self.values = values
+        # What lies behind the last record is there to be read over, and never part of it.
+        self.raw = b"".join([*values, b" " * WORD])
+        self.words = words_of(self.raw)
+        self.ends = np.cumsum(lengths)
+        self.starts = self.ends - lengths
+        self.characters = characters = np.frombuffer(self.raw, np.uint8)
+        quotes = np.flatnonzero(characters == ord('"'))
+        counts = self._counts(quotes)
+        self.usable = (counts == _QUOTES) & (lengths <= MAX_VALUE_BYTES)
+        self.firsts = np.cumsum(counts) - counts
+        self.quotes = quotes
+        self.controls = np.zeros(len(values), np.int64)
+        if (characters < _SPACE).any():
+            self.controls = self._counts(np.flatnonzero(characters < _SPACE))
+        if b"\\" in self.raw:
+            self.usable &= self._counts(np.flatnonzero(characters == ord("\\"))) == 0
+        if not _is_utf8(self.raw):
+            self.usable &= self._counts(np.flatnonzero(characters > 0x7F)) == 0  # noqa: PLR2004 - ASCII
+
+    def _counts(self, places: Integers) -> Integers:
+        """How many of the places lie in each record."""
+        return np.diff(np.searchsorted(places, np.append(self.starts, self.ends[-1:])))
+
+
+def _is_utf8(raw: bytes) -> bool:
+    """Tell whether records side by side are UTF-8.
+
+    Records of a pattern begin and end with ASCII, so that no sequence of theirs lies in two.
+    """
+    try:
+        return raw.isascii() or bool(raw.decode())
+    except UnicodeDecodeError:
+        return False
+
+
+class _Edge(NamedTuple):
+    """A place of a record: so many bytes after its n-th quotation mark, or after its end."""
+
+    quote: int
+    shift: int
+
+
+class _Pattern(NamedTuple):
+    """The constant pieces of a manner of writing, and what stands between each two of them."""
+
+    pieces: Sequence[bytes]
+    variables: Sequence[str]
+    edges: Sequence[tuple[_Edge, _Edge]]
+    """Where each variable begins and ends."""
+
+
+_NUMBER: Final = re.compile(rb"[^-0-9]*(-?[0-9]+)")
+
+
+def _pattern(value: bytes) -> _Pattern:
+    """Make a pattern of a record that decodes and has no backslash."""
+    quotes = [match.start() for match in re.finditer(b'"', value)]
+    ends = [*quotes, len(value)]
+    pieces, variables, edges, done = [], [], [], 0
+    quote = 0
+    while quote < _QUOTES:
+        name = value[quotes[quote] + 1 : quotes[quote + 1]].decode()
+        if name in _INTEGERS:
+            number = _NUMBER.match(value, quotes[quote + 1] + 1)
+            assert number is not None, "a record that decodes has a number here"  # noqa: S101
+            begin, end = number.span(1)
+            edge = _Edge(quote + 1, begin - quotes[quote + 1])
+            edges.append((edge, _Edge(quote + 2, end - ends[quote + 2])))
+            quote += 2
+        elif name == "stock_key":
+            quote += 2
+            continue
+        else:
+            begin, end = quotes[quote + 2] + 1, quotes[quote + 3]
+            edges.append((_Edge(quote + 2, 1), _Edge(quote + 3, 0)))
+            quote += 4
+        variables.append(name)
+        pieces.append(value[done:begin])
+        done = end
+    return _Pattern([*pieces, value[done:]], variables, edges)
+
+
+class _Reading:
+    """Columns of a run on the way: what is not yet read is not sound."""
+
+    def __init__(self, run: _Run) -> None:
+        count = len(run.values)
+        self.run = run
+        self.settled = np.zeros(count, np.bool_)
+        """Which records are read, MALFORMED ones included."""
+        self.sound = np.zeros(count, np.bool_)
+        self.integers = {
+            name: np.zeros(count, np.int64) for name in (*_INTEGERS, "days", "nanoseconds")
+        }
+        self.spans = {name: np.repeat(run.starts, 2).reshape(-1, 2) for name in _TEXTS}
+        """Where the texts begin and end; of what is not sound, nothing."""
+
+    def read_by_patterns(self) -> None:
+        """Read what patterns prove. Each is the first record that is still to be read."""
+        run = self.run
+        for _ in range(_PATTERNS):
+            left = np.flatnonzero(run.usable & ~self.settled)
+            if not len(left):
+                return
+            first = int(left[0])
+            if decode(run.values[first]) is None:
+                self.settled[first] = True
+            else:
+                alike = left[run.controls[left] == run.controls[first]]
+                self._read(_pattern(run.values[first]), alike)
+
+    def _read(self, pattern: _Pattern, rows: Integers) -> None:
+        """Read those of the rows that are written by the pattern."""
+        run = self.run
+        edges = _edges(run, pattern, rows)
+        placed = _placed(pattern, edges)
+        rows, edges = _only(placed, rows, edges)
+        proven = _equal_pieces(run, pattern, edges)
+        numbers = {}
+        for name in _INTEGERS:
+            numbers[name], right = _numbers(run, *_span(pattern, name, edges))
+            proven &= right
+        # From here on the record is the JSON that it should be. Its times can still be wrong.
+        self.settled[rows[proven]] = True
+        valid, source = (
+            parse_instants(run.raw, *(each[proven] for each in _span(pattern, name, edges)))
+            for name in _TIMES
+        )
+        timely = valid.sound & source.sound & (source.days >= MIN_DAY) & (source.days <= MAX_DAY)
+        sound = np.flatnonzero(proven)[timely]
+        rows = rows[sound]
+        self.sound[rows] = True
+        self.integers["days"][rows] = valid.days[timely]
+        self.integers["nanoseconds"][rows] = valid.nanoseconds[timely]
+        for name, column in numbers.items():
+            self.integers[name][rows] = column[sound]
+        for name in _TEXTS:
+            for side, places in enumerate(_span(pattern, name, edges)):
+                self.spans[name][rows, side] = places[sound]
+
+    def columns(self) -> RevisionColumns:
+        """Read what is left one by one, and return the whole run."""
+        texts = {name: _texts(self.run.raw, spans) for name, spans in self.spans.items()}
+        left = np.flatnonzero(~self.settled)
+        if len(left):
+            decoded = decode_batch([self.run.values[row] for row in left.tolist()])
+            sound = [each for each in decoded if each is not None]
+            rows = left[[each is not None for each in decoded]]
+            self.sound[rows] = True
+            for name, member in _MEMBERS.items():
+                self.integers[name][rows] = [getattr(each, member) for each in sound]
+            for name in _TEXTS:
+                texts[name] = _replaced(texts[name], rows, [getattr(each, name) for each in sound])
+        return RevisionColumns(
+            sound=self.sound,
+            txn_ids=texts["txn_id"],
+            revisions=self.integers["revision"],
+            kinds=texts["kind"],
+            items=texts["item"],
+            locations=texts["location"],
+            valid_days=self.integers["days"],
+            valid_nanoseconds=self.integers["nanoseconds"],
+            qtys=self.integers["qty"],
+        )
+
+
+def _edges(run: _Run, pattern: _Pattern, rows: Integers) -> list[Integers]:
+    """Where the pieces would begin and end in each row, in the order of the pattern."""
+    ends = run.ends[rows]
+    firsts = run.firsts[rows]
+    between = (
+        (run.quotes[edge.quote :][firsts] if edge.quote < _QUOTES else ends) + edge.shift
+        for edge in chain.from_iterable(pattern.edges)
+    )
+    return [run.starts[rows], *between, ends]
+
+
+def _placed(pattern: _Pattern, edges: list[Integers]) -> Booleans:
+    """Tell in which rows all pieces would have their lengths, and numbers a possible one.
+
+    With that the edges are in order and none lies outside its record.
+    """
+    placed = np.ones(len(edges[0]), np.bool_)
+    for piece, begin, end in zip(pattern.pieces, edges[::2], edges[1::2], strict=True):
+        placed &= end - begin == len(piece)
+    for name in _INTEGERS:
+        begin, end = _span(pattern, name, edges)
+        placed &= (end > begin) & (end - begin <= _DIGITS + 1)
+    return placed
+
+
+def _only(
+    chosen: Booleans, rows: Integers, edges: list[Integers]
+) -> tuple[Integers, list[Integers]]:
+    if chosen.all():
+        return rows, edges
+    return rows[chosen], [each[chosen] for each in edges]
+
+
+def _span(pattern: _Pattern, name: str, edges: list[Integers]) -> tuple[Integers, Integers]:
+    at = 2 * pattern.variables.index(name) + 1
+    return edges[at], edges[at + 1]
+
+
+def _equal_pieces(run: _Run, pattern: _Pattern, edges: list[Integers]) -> Booleans:
+    """Tell which rows have the pieces byte for byte; eight bytes are compared in a step."""
+    equal = np.ones(len(edges[0]), np.bool_)
+    for piece, begins in zip(pattern.pieces, edges[::2], strict=True):
+        for at in range(0, len(piece), WORD):
+            part = piece[at : at + WORD]
+            found = run.words[at:][begins] & _LOW_BYTES[len(part)]
+            equal &= found == np.uint64(int.from_bytes(part, "little"))
+    return equal
+
+
+_LOW_BYTES: Final = np.array([(1 << 8 * count) - 1 for count in range(WORD + 1)], np.uint64)
+_ZEROS: Final = np.uint64(0x3030_3030_3030_3030)
+_ABOVE_NINE: Final = np.uint64(0x7676_7676_7676_7676)
+_HIGH_BITS: Final = np.uint64(0x8080_8080_8080_8080)
+
+
+def _numbers(run: _Run, begins: Integers, ends: Integers) -> tuple[Integers, Booleans]:
+    """Read numbers of 1 to 20 characters; tell which are plain JSON integers of 64 bits.
+
+    Eight digits are read in a step, from the right. Before a number stands at least its member's
+    name, so that no step reaches over the first byte.
+    """
+    negative = run.characters[begins] == ord("-")
+    begins = begins + negative
+    digits = ends - begins
+    right = (digits >= 1) & (digits <= _DIGITS)
+    right &= (run.characters[begins] != ord("0")) | (digits == 1)
+    total = np.zeros(len(begins), np.uint64)
+    for step in range(3):
+        count = np.clip(digits - step * WORD, 0, WORD)
+        if not count.any():
+            break
+        found = run.words[np.maximum(ends - (step + 1) * WORD, 0)] ^ _ZEROS
+        found &= ~_LOW_BYTES[WORD - count]
+        right &= (found | (found + _ABOVE_NINE)) & _HIGH_BITS == 0
+        for base, bits, lanes in _LANES:
+            found = (found * base + (found >> bits)) & lanes
+        total += found * np.uint64(10 ** (step * WORD))
+    right &= total <= MAX_INT64 + negative.astype(np.uint64)
+    numbers = total.view(np.int64)
+    return np.where(negative, -numbers, numbers), right
+
+
+# Two digits become one number of each two bytes, two of those one of four, then one of eight.
+_LANES: Final = [
+    (np.uint64(base), np.uint64(bits), np.uint64(lanes))
+    for base, bits, lanes in (
+        (10, 8, 0x00FF_00FF_00FF_00FF),
+        (100, 16, 0x0000_FFFF_0000_FFFF),
+        (10_000, 32, 0xFFFF_FFFF),
+    )
+]
+
+
+def _texts(raw: bytes, spans: Integers) -> pa.StringArray:
+    """Copy texts that stand in order: every other one of those that the edges cut `raw` into."""
+    edges = np.append(spans.ravel(), spans.ravel()[-1:]).astype(np.int32)
+    cut = pa.StringArray.from_buffers(
+        spans.size, pa.py_buffer(edges), pa.py_buffer(raw), null_count=0
+    )
+    return cut.take(pa.array(np.arange(0, spans.size, 2)))
+
+
+def _replaced(texts: pa.StringArray, rows: Integers, others: list[str]) -> pa.StringArray:
+    if not others:
+        return texts
+    order = np.arange(len(texts))
+    order[rows] = len(texts) + np.arange(len(others))
+    return pa.concat_arrays([texts, pa.array(others, pa.string())]).take(pa.array(order))
