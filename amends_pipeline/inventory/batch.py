@@ -1,8 +1,8 @@
 """Many slices decided together: one Decision that says what theirs, joined, would say.
 
-`decision.decide` is the meaning, one slice at a time. Here authority moves record by record just
-the same, and days are folded for all slices and READY keys at once (`frame.py`). Keys that block,
-unblock or stand in conflict are few: each goes its way slice by slice, as `keyfold.py` says.
+`decision.decide` is the meaning, one slice at a time. Here assertions are weighed side by side
+(`weighing.py`), and days are folded for all slices and READY keys at once (`frame.py`). Keys that
+block, unblock or stand in conflict are few: each goes its way slice by slice, as `keyfold.py` says.
 
 Whatever is not plainly within reach is left to `decide`: closes and versions that come near 64
 bits, whose exact stopping record must be found.
@@ -11,62 +11,101 @@ bits, whose exact stopping record must be found.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
+from operator import itemgetter
 from typing import Final, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
-from amends_pipeline.inventory.authority import CANCEL, Accepted, Authority, Observation, rule
-from amends_pipeline.inventory.decision import Decision, Identity, KeyChange, Known
+from amends_pipeline.inventory.assertions import Assertions
+from amends_pipeline.inventory.authority import Accepted, Authority, first, rule
+from amends_pipeline.inventory.decision import Decision, KeyChange
 from amends_pipeline.inventory.envelope import STATUS_DAY, Cause, EnvelopeBatch, Reasons, Type
-from amends_pipeline.inventory.frame import Integers, Moves, Published, fold_together
+from amends_pipeline.inventory.frame import Integers, Published, fold_together
 from amends_pipeline.inventory.keyfold import Folded, KeyFold
 from amends_pipeline.inventory.refold import KeyState, Span, Status
-from amends_pipeline.inventory.slice import Slice
+from amends_pipeline.inventory.slice_columns import SliceColumns
+from amends_pipeline.inventory.weighing import Standing, weigh
 
 WITHIN_REACH: Final = 2**61
 """Closes that stay below it need no exact look; sums and shifts of them fit 64 bits."""
-BATCH_RECORDS: Final = 48
-"""From about that many records on, deciding together is quicker."""
 _COUNTER_LIMIT: Final = 2**62
 
 
 def decide_batch(
-    known: Known, whole: Slice, ends: Sequence[int], base_sequence: int
+    keys: Mapping[int, KeyState],
+    whole: SliceColumns,
+    standing: Standing,
+    ends: Sequence[int],
+    base_sequence: int,
 ) -> Decision | None:
     """Decide the slices of `whole` that end at the offsets `ends`, the last of them at its end.
+
+    `keys` holds every key that it touches, as `Known` does, `standing` what is in force of each
+    of its identities; it moves on to what is in force afterwards.
 
     Returns None when slices must be decided one by one. Raises NeedsWholeKey as `decide` does,
     before anything is decided.
     """
-    taken = _Taken(known, whole.accepted)
-    if not taken.within_reach() or base_sequence > _COUNTER_LIMIT:
+    batch = whole.accepted
+    if not _small(batch.qtys) or not _small(standing.qtys) or base_sequence > _COUNTER_LIMIT:
         return None
-    slices = np.searchsorted(ends, [record.offset for record in whole.accepted], side="right")
-    moves = taken.moves
-    published, changes = fold_together(known.keys, moves, slices[moves.records])
+    touched, first_at = np.unique(batch.keys, return_index=True)
+    states = {key: keys[key] for key in touched.tolist()}
+    blocked = [key for key, state in states.items() if state.status is Status.BLOCKED]
+    weighed = weigh(batch, standing, blocked)
+    if weighed is None or not _within_reach(states.values(), weighed.moves.sums):
+        return None
+    slices = np.searchsorted(np.array(ends), batch.offsets, side="right")
+    moves = weighed.moves
+    published, folded = fold_together(keys, moves, slices[moves.records])
     counters = [part.versions.max(initial=0) for part in published]
     if max(counters, default=0) > _COUNTER_LIMIT:
         return None
-    states = {change.state.key: change for change in changes}
-    slow = _Slow(known.keys, taken.odd, slices.tolist())
+    slow = _Slow(keys, _odd(batch, standing, weighed.odd), slices)
     if slow.reach > WITHIN_REACH:
         return None
-    states |= slow.changes | taken.first_seen(known.keys, states)
-    parts = [*published, slow.published(), taken.first_stated(known.keys, slices)]
+    changes = {change.state.key: change for change in folded} | slow.changes
+    first = [
+        (state, at)
+        for state, at in zip(states.values(), first_at.tolist(), strict=True)
+        if state.status is Status.UNTOUCHED and state.key not in weighed.odd
+    ]
+    changes |= _first_seen(first, changes)
+    parts = [*published, slow.published(), _first_stated(first, slices)]
     return Decision(
         whole.start,
         whole.until,
         base_sequence,
-        dict(sorted(states.items())),
-        taken.authorities,
-        taken.observations,
+        dict(sorted(changes.items())),
+        weighed.authorities,
+        weighed.observations,
         whole.rejections,
-        _joined(parts, slow.reasons, whole.accepted),
-        len(whole.accepted),
+        _joined(parts, slow.reasons, batch),
+        len(batch),
         slices=len(ends),
     )
+
+
+def _small(numbers: Integers) -> bool:
+    """Whether sums and differences of two of these fit 64 bits."""
+    return max(int(numbers.max(initial=0)), -int(numbers.min(initial=0))) < WITHIN_REACH
+
+
+def _within_reach(states: Collection[KeyState], sums: Integers) -> bool:
+    """Whether no close and no counter of a touched key can come near 64 bits."""
+    peak = max((state.peak for state in states), default=0)
+    counter = max((state.status_version for state in states), default=0)
+    if peak >= WITHIN_REACH or counter >= _COUNTER_LIMIT:
+        return False
+    largest = int(np.abs(sums).max(initial=0))
+    if len(sums) * largest < WITHIN_REACH - peak:
+        return True
+    # So many large ones that their sum may not fit: Python's own integers.
+    swing: int = sum(map(abs, sums.tolist()))
+    return swing < WITHIN_REACH - peak
 
 
 class _Weighed(NamedTuple):
@@ -78,122 +117,51 @@ class _Weighed(NamedTuple):
     new: Authority
 
 
-class _Taken:
-    """Records taken in for trust: who is in force, which days move, and which keys are odd."""
+def _odd(
+    batch: Assertions, standing: Standing, odd: Collection[int]
+) -> Mapping[int, Sequence[_Weighed]]:
+    """The records of each odd key, weighed one after the other."""
+    records: dict[int, list[_Weighed]] = {key: [] for key in sorted(odd)}
+    if not odd:
+        return records
+    at = np.flatnonzero(np.isin(batch.keys, np.array(sorted(odd))))
+    numbers = standing.identities.of[at].tolist()
+    stood = standing.before().authorities(numbers)
+    known = dict(zip(numbers, stood, strict=True))
+    for position, number, record in zip(
+        at.tolist(), numbers, batch.take(at).accepted(), strict=True
+    ):
+        old = known[number]
+        new = first(record) if old is None else rule(old, record).authority
+        known[number] = new
+        records[record.key].append(_Weighed(position, record, old, new))
+    return records
 
-    def __init__(self, known: Known, accepted: Sequence[Accepted]) -> None:
-        self.authorities: dict[Identity, Authority] = {}
-        self.observations: list[Observation] = []
-        self.moves = Moves.none()
-        self.odd: dict[int, list[_Weighed]] = {}
-        """Records of each key that goes its way slice by slice."""
-        self.first: dict[int, int] = {}
-        """The first record of each key that no accepted record had named before."""
-        self._keys = known.keys
-        self._take_in(known, accepted)
 
-    def _take_in(self, known: Known, accepted: Sequence[Accepted]) -> None:
-        seen, authorities = known.authorities, self.authorities
-        rulings: list[tuple[Authority | None, Authority]] = []
-        touched = {record.key for record in accepted}
-        statuses = {key: known.keys[key].status for key in touched}
-        fresh = {key for key, status in statuses.items() if status is Status.UNTOUCHED}
-        odd = {key for key, status in statuses.items() if status is Status.BLOCKED}
-        keys, records, days, sums, counts = self.moves
-        seen_again = self.observations.append
-        for at, record in enumerate(accepted):
-            key, candidate = record.key, record.candidate
-            identity = (key, record.txn_id)
-            old = authorities.get(identity) or seen.get(identity)
-            if old is None:
-                new = authorities[identity] = Authority(candidate, record.offset, conflicted=False)
-                if candidate.kind != CANCEL:
-                    keys.append(key)
-                    records.append(at)
-                    days.append(candidate.day)
-                    sums.append(candidate.qty)
-                    counts.append(1)
-            elif candidate == old.candidate:
-                # A duplicate, the commonest case by far where a source delivers again.
-                new = old
-                seen_again(Observation(key, record.txn_id, record.offset, candidate))
-            else:
-                new, observed = rule(old, record)
-                seen_again(observed)
-                if new is not old:
-                    authorities[identity] = new
-                    if new.conflicted or old.conflicted:
-                        odd.add(key)
-                    self._move(key, at, old, new)
-            rulings.append((old, new))
-            if key in fresh:
-                fresh.discard(key)
-                self.first[key] = at
-        if odd:
-            self._leave(odd, accepted, rulings)
+def _first_seen(
+    first_at: Iterable[tuple[KeyState, int]], changed: Mapping[int, KeyChange]
+) -> dict[int, KeyChange]:
+    """Keys that were named for the first time, by records that move no day."""
+    return {
+        state.key: KeyChange(state._replace(status=Status.READY, status_version=1), Span(0, 0))
+        for state, _ in first_at
+        if state.key not in changed
+    }
 
-    def _move(self, key: int, at: int, old: Authority, new: Authority) -> None:
-        was, now = old.candidate, new.candidate
-        if old.contributes and new.contributes and was.day == now.day:
-            self.moves.add(key, at, now.day, (now.qty - was.qty, 0))
-            return
-        if old.contributes:
-            self.moves.add(key, at, was.day, (-was.qty, -1))
-        if new.contributes:
-            self.moves.add(key, at, now.day, (now.qty, 1))
 
-    def _leave(
-        self,
-        odd: set[int],
-        accepted: Sequence[Accepted],
-        rulings: Sequence[tuple[Authority | None, Authority]],
-    ) -> None:
-        """Leave the days of odd keys to their own way."""
-        self.odd = {key: [] for key in sorted(odd)}
-        for at, record in enumerate(accepted):
-            if record.key in odd:
-                self.odd[record.key].append(_Weighed(at, record, *rulings[at]))
-        kept = [i for i, key in enumerate(self.moves.keys) if key not in odd]
-        self.moves = Moves(*([column[i] for i in kept] for column in self.moves))
-        for key in odd:
-            self.first.pop(key, None)
-
-    def within_reach(self) -> bool:
-        """Whether no close and no counter of a touched key can come near 64 bits."""
-        states = [self._keys[key] for key in {*self.moves.keys, *self.odd, *self.first}]
-        peak = max((state.peak for state in states), default=0)
-        swing = sum(map(abs, self.moves.sums))
-        for records in self.odd.values():
-            for _, _, old, new in records:
-                swing += abs(new.candidate.qty) + (abs(old.candidate.qty) if old else 0)
-        counter = max((state.status_version for state in states), default=0)
-        return peak + swing < WITHIN_REACH and counter < _COUNTER_LIMIT
-
-    def first_seen(
-        self, states: Mapping[int, KeyState], changed: Mapping[int, KeyChange]
-    ) -> dict[int, KeyChange]:
-        """Keys that were named for the first time, by records that move no day."""
-        return {
-            key: KeyChange(states[key]._replace(status=Status.READY, status_version=1), Span(0, 0))
-            for key in self.first
-            if key not in changed
-        }
-
-    def first_stated(self, states: Mapping[int, KeyState], slices: Integers) -> Published:
-        """READY of every key that was named for the first time."""
-        keys = sorted(self.first)
-        at = np.array([self.first[key] for key in keys], dtype=np.int64)
-        versions = [states[key].status_version + 1 for key in keys]
-        same = np.ones(len(keys), dtype=np.int64)
-        return Published(
-            slices[at],
-            np.array(keys, dtype=np.int64),
-            same * int(Type.READY_STATED),
-            same * STATUS_DAY,
-            np.array(versions, dtype=np.int64),
-            same * 0,
-            at,
-        )
+def _first_stated(first_at: Sequence[tuple[KeyState, int]], slices: Integers) -> Published:
+    """READY of every key that was named for the first time."""
+    at = np.array([at for _, at in first_at], dtype=np.int64)
+    same = np.ones(len(at), dtype=np.int64)
+    return Published(
+        slices[at],
+        np.array([state.key for state, _ in first_at], dtype=np.int64),
+        same * int(Type.READY_STATED),
+        same * STATUS_DAY,
+        np.array([state.status_version + 1 for state, _ in first_at], dtype=np.int64),
+        same * 0,
+        at,
+    )
 
 
 class _Line(NamedTuple):
@@ -213,7 +181,7 @@ class _Slow:
         self,
         states: Mapping[int, KeyState],
         odd: Mapping[int, Sequence[_Weighed]],
-        slices: Sequence[int],
+        slices: Integers,
     ) -> None:
         self.changes: dict[int, KeyChange] = {}
         self.reasons: dict[tuple[int, int], Reasons] = {}
@@ -223,9 +191,10 @@ class _Slow:
         self._lines: list[_Line] = []
         for key, records in odd.items():
             state, changed_days = states[key], set[int]()
-            for number, group in groupby(records, key=lambda each: slices[each.at]):
+            of = slices[[each.at for each in records]].tolist()
+            for number, pairs in groupby(zip(of, records, strict=True), key=itemgetter(0)):
                 fold = KeyFold(state)
-                for at, record, old, new in group:
+                for _, (at, record, old, new) in pairs:
                     fold.observe(at, record, old, new)
                 self.reach = max(self.reach, fold.reach)
                 folded = fold.finish()
@@ -263,9 +232,7 @@ def _span(state: KeyState, changed_days: set[int]) -> Span:
 
 
 def _joined(
-    parts: Sequence[Published],
-    reasons: Mapping[tuple[int, int], Reasons],
-    accepted: Sequence[Accepted],
+    parts: Sequence[Published], reasons: Mapping[tuple[int, int], Reasons], batch: Assertions
 ) -> EnvelopeBatch:
     """All publications in the order of slices, then keys, as `decide` publishes them."""
     together = [np.concatenate(columns) for columns in zip(*parts, strict=True)]
@@ -275,19 +242,20 @@ def _joined(
     order = np.lexsort((last, keys, slices))
     slices, keys, types, days, versions, closes, causes = (column[order] for column in together)
     records, cause_index = np.unique(causes, return_inverse=True)
-    batch = EnvelopeBatch(
+    envelopes = EnvelopeBatch(
         keys.tolist(),
         types.tolist(),
         days.tolist(),
         versions.tolist(),
         closes.tolist(),
         cause_index.tolist(),
-        [_cause(accepted[at]) for at in records.tolist()],
+        list(_causes(batch, records)),
     )
     for at in np.flatnonzero(types == int(Type.BLOCKED_STATED)).tolist():
-        batch.reasons[at] = reasons[int(slices[at]), batch.keys[at]]
-    return batch
+        envelopes.reasons[at] = reasons[int(slices[at]), envelopes.keys[at]]
+    return envelopes
 
 
-def _cause(record: Accepted) -> Cause:
-    return Cause(record.offset, record.txn_id, record.candidate.revision)
+def _causes(batch: Assertions, at: Integers) -> Iterator[Cause]:
+    txn_ids = batch.txn_ids.take(pa.array(at)).to_pylist()
+    return map(Cause, batch.offsets[at].tolist(), txn_ids, batch.revisions[at].tolist())

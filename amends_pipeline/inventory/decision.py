@@ -6,7 +6,7 @@ returned (`Decision`), and installing it makes the next `Known`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -46,8 +46,8 @@ class Decision:
     until: int
     base_sequence: int
     keys: dict[int, KeyChange]
-    authorities: dict[Identity, Authority]
-    observations: list[Observation]
+    authorities: Mapping[Identity, Authority]
+    observations: Sequence[Observation]
     rejections: list[Rejection]
     envelopes: EnvelopeBatch
     accepted: int
@@ -74,7 +74,11 @@ class Known:
 
     def install(self, decision: Decision) -> None:
         """Move on to the state after `decision`."""
-        self.authorities.update(decision.authorities)
+        self.authorities.update(decision.authorities.items())
+        self.install_keys(decision)
+
+    def install_keys(self, decision: Decision) -> None:
+        """Move on to the keys' state after `decision`."""
         for key, change in decision.keys.items():
             self.keys[key] = change.state
 

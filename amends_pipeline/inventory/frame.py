@@ -39,25 +39,12 @@ _DAY_BITS: Final = 33
 class Moves(NamedTuple):
     """What records do to day totals, as columns in record order."""
 
-    keys: list[int]
-    records: list[int]
+    keys: Integers
+    records: Integers
     """Position of the record within the batch."""
-    days: list[int]
-    sums: list[int]
-    counts: list[int]
-
-    @staticmethod
-    def none() -> Moves:
-        """No movement."""
-        return Moves([], [], [], [], [])
-
-    def add(self, key: int, record: int, day: int, total: tuple[int, int]) -> None:
-        """Append one movement."""
-        self.keys.append(key)
-        self.records.append(record)
-        self.days.append(day)
-        self.sums.append(total[0])
-        self.counts.append(total[1])
+    days: Integers
+    sums: Integers
+    counts: Integers
 
 
 class Published(NamedTuple):
@@ -96,10 +83,9 @@ class Frame:
     """
 
     def __init__(self, states: Mapping[int, KeyState], moves: Moves) -> None:
-        keys = np.array(moves.keys, dtype=np.int64)
-        self.keys = np.unique(keys)
-        key_index = np.searchsorted(self.keys, keys)
-        codes = (key_index << _DAY_BITS) + (np.array(moves.days, dtype=np.int64) - EVERY_DAY)
+        self.keys = np.unique(moves.keys)
+        key_index = np.searchsorted(self.keys, moves.keys)
+        codes = (key_index << _DAY_BITS) + (moves.days - EVERY_DAY)
         moved = np.unique(codes)
         self.states = [states[key] for key in self.keys.tolist()]
         firsts = moved[np.searchsorted(moved >> _DAY_BITS, np.arange(len(self.keys)))]
@@ -234,9 +220,7 @@ class _Merged(NamedTuple):
 
 def _merged(frame: Frame, moves: Moves, slices: Integers) -> _Merged:
     rows = frame.row_of_move
-    sums = np.array(moves.sums, dtype=np.int64)
-    counts = np.array(moves.counts, dtype=np.int64)
-    records = np.array(moves.records, dtype=np.int64)
+    sums, counts, records = moves.sums, moves.counts, moves.records
     causes = np.where(_changed(frame, rows, sums, counts), records, -1)
     groups = slices * len(frame.keys) + frame.key_index_of_move
     order = np.lexsort((rows, groups))
@@ -375,7 +359,7 @@ def fold_together(
     `slices` tells the slice of each move. Raises NeedsWholeKey when a loader left out a day that is
     moved, OverflowError when a number does not fit 64 bits.
     """
-    if not moves.keys:
+    if not len(moves.keys):
         return [], []
     frame = Frame(states, moves)
     merged = _merged(frame, moves, slices)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from amends_pipeline.inventory.authority import Authority
 from amends_pipeline.inventory.config import NamespaceConfig
@@ -34,6 +34,10 @@ from amends_pipeline.ports.values import (
     Unit,
     UnitStanding,
 )
+
+if TYPE_CHECKING:  # they bring a library along that only batches need
+    from amends_pipeline.inventory.assertions import Integers, Texts
+    from amends_pipeline.inventory.identities import Found
 
 __all__ = [
     "BankJournal",
@@ -266,6 +270,10 @@ class LedgerStore(Protocol):
         self, unit: Unit, identities: Iterable[Identity]
     ) -> Mapping[Identity, Authority]:
         """The authorities of those identities that were seen before."""
+        ...
+
+    def in_force(self, unit: Unit, keys: Integers, txn_ids: Texts) -> Found:
+        """What `authorities` says of the identities of these columns, as columns."""
         ...
 
     def keys(self, unit: Unit, from_days: Mapping[int, int]) -> Mapping[int, KeyState]:

@@ -161,7 +161,7 @@ class EvidenceWrites:
         known = {(seen.key, seen.txn_id) for seen in self._observations if seen.offset < start}
         authorities: dict[Identity, Authority] = {}
         for decision in decisions:
-            authorities |= decision.authorities
+            authorities.update(decision.authorities.items())
         self._changed = {
             identity: authority
             for identity, authority in authorities.items()
@@ -208,7 +208,7 @@ class EvidenceWrites:
         if self._observations:
             yield OBSERVATIONS, _observation_columns(unit_id, self._observations)
         if self._rejections:
-            yield QUARANTINE, _rejection_columns(unit_id, self._rejections)
+            yield QUARANTINE, rejection_columns(unit_id, self._rejections)
 
 
 def _authority_columns(
@@ -246,7 +246,8 @@ def _observation_columns(unit_id: int, observations: Sequence[Observation]) -> l
     ]
 
 
-def _rejection_columns(unit_id: int, rejections: Sequence[Rejection]) -> list[Sequence[Any]]:
+def rejection_columns(unit_id: int, rejections: Sequence[Rejection]) -> list[Sequence[Any]]:
+    """The columns of `QUARANTINE`."""
     return [
         [rejection.offset for rejection in rejections],
         [unit_id] * len(rejections),

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from amends_pipeline.inventory.authority import Authority
 from amends_pipeline.inventory.config import NamespaceConfig
@@ -79,6 +79,13 @@ SELECT base, count FROM amends.outbox_segment WHERE unit_id = %s ORDER BY base
 INSERT_SET_ASIDE: Final = """
 INSERT INTO amends.set_aside (unit_id, source_offset, reason) VALUES (%s, %s, %s)
 """
+
+if TYPE_CHECKING:  # they bring a library along that only batches need
+    from amends_pipeline.inventory.assertions import Integers, Texts
+    from amends_pipeline.inventory.identities import Found
+    from amends_pipeline.store.evidence_columns import ColumnWrites
+
+    Writes = EvidenceWrites | ColumnWrites
 
 SEGMENTS_AT_ONCE: Final = 100
 """Segments that `outbox` reads at a time."""
@@ -180,6 +187,15 @@ class PostgresStore:
         with self._database.read() as connection:
             return load_authorities(connection, unit_id, identities)
 
+    def in_force(self, unit: Unit, keys: Integers, txn_ids: Texts) -> Found:
+        """Find what is in force of those identities that were seen before."""
+        # Only batches are read as columns, and only they pay for the library that does so.
+        from amends_pipeline.store import evidence_columns  # noqa: PLC0415
+
+        unit_id = self._namespaces.unit_id(unit)
+        with self._database.read() as connection:
+            return evidence_columns.find(connection, unit_id, keys, txn_ids)
+
     def keys(self, unit: Unit, from_days: Mapping[int, int]) -> Mapping[int, KeyState]:
         """State of each key with at least the rows from its given day on."""
         unit_id = self._namespaces.unit_id(unit)
@@ -189,7 +205,7 @@ class PostgresStore:
 
     def commit(self, token: Token, decisions: Sequence[Decision]) -> None:
         """Install consecutive decisions, all or none."""
-        evidence = EvidenceWrites(decisions)
+        evidence = _evidence(decisions)
         if decisions and not evidence.many and not have_reasons(decisions):
             # One round trip. Where the row is not as expected, the other way says why.
             with suppress(Unmet):
@@ -211,7 +227,7 @@ class PostgresStore:
                 transaction.commit()
 
     def _commit_at_once(
-        self, token: Token, decisions: Sequence[Decision], evidence: EvidenceWrites
+        self, token: Token, decisions: Sequence[Decision], evidence: Writes
     ) -> None:
         first = decisions[0]
         frontier = (first.start, first.base_sequence)
@@ -323,6 +339,14 @@ class PostgresStore:
         unit_id = self._namespaces.unit_id(unit)
         with self._database.snapshot() as connection:
             return load_evidence(connection, unit_id, key)
+
+
+def _evidence(decisions: Sequence[Decision]) -> Writes:
+    if all(isinstance(each.authorities, dict) for each in decisions):
+        return EvidenceWrites(decisions)
+    from amends_pipeline.store import evidence_columns  # noqa: PLC0415 - as `in_force`
+
+    return evidence_columns.writes(decisions)
 
 
 def _follow(unit: Unit, frontier: Sequence[int], decisions: Sequence[Decision]) -> tuple[int, int]:

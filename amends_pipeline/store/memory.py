@@ -12,10 +12,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from time import monotonic
 
+from amends_pipeline.inventory.assertions import Integers, Texts
 from amends_pipeline.inventory.authority import Authority
 from amends_pipeline.inventory.config import NamespaceConfig
 from amends_pipeline.inventory.decision import Decision, Identity
 from amends_pipeline.inventory.envelope import Envelope, EnvelopeBatch, OutputId
+from amends_pipeline.inventory.identities import Found, found_among
 from amends_pipeline.inventory.refold import KeyState
 from amends_pipeline.kernel.display import shown
 from amends_pipeline.kernel.errors import (
@@ -231,6 +233,11 @@ class MemoryStore:
             known = self._tables.unit(unit).authorities
             found = {(key, txn_id): known.get(key, {}).get(txn_id) for key, txn_id in identities}
         return {identity: each for identity, each in found.items() if each is not None}
+
+    def in_force(self, unit: Unit, keys: Integers, txn_ids: Texts) -> Found:
+        """Find what is in force of those identities that were seen before."""
+        asked = list(zip(keys.tolist(), txn_ids.to_pylist(), strict=True))
+        return found_among(asked, self.authorities(unit, asked))
 
     def keys(self, unit: Unit, from_days: Mapping[int, int]) -> Mapping[int, KeyState]:
         """State of each key with exactly the rows from its given day on."""

@@ -52,7 +52,8 @@ class Texts(NamedTuple):
             # They stand one behind the other, for none of them can be anywhere else.
             whole = self.data[begins[0] : begins[0] + len(at) * length]
             return whole.reshape(len(at), length)
-        return self.data[begins[:, None] + np.arange(length)]
+        gathered: NDArray[np.uint8] = self.data[begins[:, None] + np.arange(length)]
+        return gathered
 
 
 def rows(
@@ -80,7 +81,7 @@ def _records(
     kinds: Sequence[str], numbers: Sequence[NDArray[Any]], text: NDArray[np.uint8], nulls: int
 ) -> bytes:
     count, length = text.shape
-    members: list[tuple[str, Any]] = [("width", ">i2")]
+    members: list[Any] = [("width", ">i2")]
     for at, kind in enumerate(kinds):
         members += [(f"length{at}", ">i4"), (f"value{at}", kind)]
     members += [("bytes", ">i4"), ("text", np.uint8, (length,))]

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from amends_pipeline.inventory import frame
+from amends_pipeline.inventory import frame, weighing
+from amends_pipeline.inventory.assertions import authority_columns
 from amends_pipeline.inventory.batch import decide_batch
 from amends_pipeline.inventory.config import parse_configuration
 from amends_pipeline.inventory.decision import Known, decide
 from amends_pipeline.inventory.envelope import joined
+from amends_pipeline.inventory.identities import Found, Identities
 from amends_pipeline.inventory.keyfold import NeedsWholeKey
 from amends_pipeline.inventory.refold import untouched
 from amends_pipeline.inventory.slice import Records, read_slice
+from amends_pipeline.inventory.slice_columns import read_columns
+from amends_pipeline.inventory.weighing import Standing
 from amends_pipeline_tests.driver import Shelf, suffix, whole
 from amends_pipeline_tests.strategies import brinks, configurations, histories
 from amends_pipeline_tests.tables import (
@@ -59,20 +64,31 @@ def batches(draw):
     return parse_configuration(config), lines, before, ends
 
 
-def sliced(config, lines, start, until):
+def cut(lines, start, until) -> Records:
     part = list(lines[start:until])
-    return read_slice(
-        config,
-        0,
-        Records(
-            start,
-            until,
-            range(start, start + len(part)),
-            [line.raw_key for line in part],
-            [line.value for line in part],
-        ),
-        frozenset(),
-    )
+    offsets = range(start, start + len(part))
+    keys, values = [line.raw_key for line in part], [line.value for line in part]
+    return Records(start, until, offsets, keys, values)
+
+
+def sliced(config, lines, start, until):
+    return read_slice(config, 0, cut(lines, start, until), frozenset())
+
+
+def together(config, lines, span, known, ends):
+    """What is decided of the same records as columns, from the same state."""
+    whole = read_columns(config, 0, cut(lines, *span), frozenset())
+    identities = Identities(whole.accepted)
+    standing = Standing(identities)
+    numbers = {each: at for at, each in enumerate(pairs_of(identities))}
+    seen = {each: known.authorities[each] for each in numbers if each in known.authorities}
+    at = np.array([numbers[each] for each in seen], dtype=np.int64)
+    standing.take_over(Found(at, authority_columns(seen)))
+    return decide_batch(known.keys, whole, standing, ends, 7)
+
+
+def pairs_of(identities):
+    return zip(identities.keys.tolist(), identities.txn_ids.to_pylist(), strict=True)
 
 
 def committed(config, lines, before) -> Shelf:
@@ -109,8 +125,9 @@ def test_together_they_say_what_they_say_one_by_one(pairs, drawn, loading):
     expected = Known(dict(known.keys), dict(known.authorities))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(frame, "PAIRS_AT_ONCE", pairs)
+        patch.setattr(weighing, "MOST_ROUNDS", 64)
         try:
-            decision = decide_batch(known, slice_, ends, 7)
+            decision = together(config, lines, (before, until), known, ends)
         except NeedsWholeKey:
             with pytest.raises(NeedsWholeKey):
                 one_by_one(expected, slice_, ends)
@@ -121,11 +138,13 @@ def test_together_they_say_what_they_say_one_by_one(pairs, drawn, loading):
     wanted = joined([each.envelopes for each in decisions])
     assert list(decision.envelopes) == list(wanted)
     assert decision.envelopes.causes == sorted(set(wanted.causes))
-    assert decision.observations == [seen for each in decisions for seen in each.observations]
+    assert list(decision.observations) == [seen for each in decisions for seen in each.observations]
     assert decision.rejections == slice_.rejections
     assert (decision.start, decision.until) == (before, until)
     assert (decision.base_sequence, decision.next_sequence) == (7, decisions[-1].next_sequence)
     assert (decision.accepted, decision.slices) == (len(slice_.accepted), len(ends))
+    stood = decision.authorities.stood.tolist()
+    assert stood == [each in known.authorities for each in decision.authorities]
     known.install(decision)
     assert known.authorities == expected.authorities
     assert known.keys == expected.keys
@@ -134,14 +153,9 @@ def test_together_they_say_what_they_say_one_by_one(pairs, drawn, loading):
 
 def test_numbers_stay_pythons_own():
     config = parse_configuration(configuration())
-    slice_ = sliced(
-        config,
-        [Line(each.value) for each in history("A r1 NEW day 1 -50\nB r1 NEW day 2 -1")],
-        0,
-        2,
-    )
+    lines = [Line(each.value) for each in history("A r1 NEW day 1 -50\nB r1 NEW day 2 -1")]
     known = Known({0: untouched(0, 100, 60)}, {})
-    decision = decide_batch(known, slice_, [1, 2], 0)
+    decision = together(config, lines, (0, 2), known, [1, 2])
     rows = decision.keys[0].state.rows
     columns = [*rows, decision.envelopes.keys, decision.envelopes.types]
     columns += [decision.envelopes.days, decision.envelopes.versions, decision.envelopes.closes]
@@ -157,7 +171,7 @@ def test_what_comes_near_64_bits_is_decided_slice_by_slice(drawn, ends):
     ends = [*sorted(end for end in ends if end < until), until]
     slice_ = sliced(config, lines, 0, until)
     known = Shelf(config).known(slice_, whole)
-    decision = decide_batch(known, slice_, ends, 7)
+    decision = together(config, lines, (0, until), known, ends)
     decisions = one_by_one(known, slice_, ends)
     if decisions[-1].excess:
         assert decision is None
@@ -166,14 +180,14 @@ def test_what_comes_near_64_bits_is_decided_slice_by_slice(drawn, ends):
 
 
 @pytest.mark.parametrize(
-    ("qty", "together"), [(2**60, True), (2**61 - 101, True), (2**61, False), (-(2**63), False)]
+    ("qty", "within"), [(2**60, True), (2**61 - 101, True), (2**61, False), (-(2**63), False)]
 )
-def test_only_what_is_plainly_within_reach_is_decided_together(qty, together):
+def test_only_what_is_plainly_within_reach_is_decided_together(qty, within):
     config = parse_configuration(configuration(opening=100))
-    slice_ = sliced(config, [Line(each.value) for each in history(f"A r1 NEW day 1 {qty}")], 0, 1)
+    lines = [Line(each.value) for each in history(f"A r1 NEW day 1 {qty}")]
     known = Known({0: untouched(0, 100, 60)}, {})
-    decision = decide_batch(known, slice_, [1], 0)
-    assert (decision is not None) == together
+    decision = together(config, lines, (0, 1), known, [1])
+    assert (decision is not None) == within
 
 
 def test_sums_that_moved_behind_a_conflict_are_looked_at_when_it_is_resolved():
@@ -183,5 +197,15 @@ def test_sums_that_moved_behind_a_conflict_are_looked_at_when_it_is_resolved():
     lines = [Line(each.value) for each in history(log + "A r2 AMEND day 1 5")]
     slice_ = sliced(config, lines, 4, 5)
     known = committed(config, lines, 4).known(slice_, whole)
-    assert decide_batch(known, slice_, [5], 7) is None
+    assert together(config, lines, (4, 5), known, [5]) is None
     assert decide(known, slice_, 7).excess.day == day(2)
+
+
+@pytest.mark.parametrize(("times", "within"), [(32, True), (33, False)])
+def test_a_transaction_that_is_spoken_of_very_often_goes_slice_by_slice(times, within):
+    config = parse_configuration(configuration())
+    log = "\n".join(f"A r{revision + 1} AMEND day 1 {revision}" for revision in range(times))
+    lines = [Line(each.value) for each in history(log)]
+    known = Known({0: untouched(0, 100, 60)}, {})
+    decision = together(config, lines, (0, times), known, [times])
+    assert (decision is not None) == within
