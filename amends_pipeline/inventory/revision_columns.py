@@ -343,8 +343,12 @@ def _equal_pieces(run: _Run, pattern: _Pattern, edges: list[Integers]) -> Boolea
     equal = np.ones(len(edges[0]), np.bool_)
     for piece, begins in zip(pattern.pieces, edges[::2], strict=True):
         for at in range(0, len(piece), WORD):
-            part = piece[at : at + WORD]
-            found = run.words[at:][begins] & _LOW_BYTES[len(part)]
+            # The last step goes back over what was compared before, if there is enough of it.
+            start = max(min(at, len(piece) - WORD), 0)
+            part = piece[start : start + WORD]
+            found = run.words[start:][begins]
+            if len(part) < WORD:
+                found &= _LOW_BYTES[len(part)]
             equal &= found == np.uint64(int.from_bytes(part, "little"))
     return equal
 
