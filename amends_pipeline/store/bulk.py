@@ -76,8 +76,8 @@ class Table:
         nulls = len(self._kinds) - len(numbers) - 1
         with connection.cursor().copy(self._copy) as copy:
             copy.write(_SIGNATURE)
-            for start in range(0, len(texts.bounds) - 1, _ARRAYS_AT_ONCE):
-                stop = min(start + _ARRAYS_AT_ONCE, len(texts.bounds) - 1)
+            for start in range(0, len(texts.begins), _ARRAYS_AT_ONCE):
+                stop = min(start + _ARRAYS_AT_ONCE, len(texts.begins))
                 part = [column[start:stop] for column in numbers]
                 for rows in packing.rows(self._numbers, part, texts.part(start, stop), nulls):
                     copy.write(rows)

@@ -21,11 +21,12 @@ _NULL: Final = -1
 
 
 class Texts(NamedTuple):
-    """Texts in UTF-8, one behind the other."""
+    """Texts in UTF-8; several of them may stand at the same place."""
 
     data: NDArray[np.uint8]
-    bounds: NDArray[np.int64]
-    """Where each begins, and where the last one ends."""
+    begins: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+    """Bytes of each."""
 
     @staticmethod
     def of(column: Any) -> Texts:  # noqa: ANN401 - pyarrow has no types
@@ -34,22 +35,32 @@ class Texts(NamedTuple):
         # Offsets of 32 bits in this kind of array.
         places = np.frombuffer(bounds, np.int32)[column.offset :][: len(column) + 1]
         raw = np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, dtype=np.uint8)
-        return Texts(raw, places.astype(np.int64))
+        bounds = places.astype(np.int64)
+        return Texts(raw, bounds[:-1], np.diff(bounds))
+
+    @staticmethod
+    def of_strings(texts: Sequence[str]) -> Texts:
+        """The given texts."""
+        raw = "".join(texts).encode()
+        lengths = np.fromiter(map(len, texts), np.int64, len(texts))
+        if len(raw) != lengths.sum():
+            # Some character takes more than a byte.
+            lengths = np.fromiter((len(each.encode()) for each in texts), np.int64, len(texts))
+        return Texts(np.frombuffer(raw, np.uint8), np.cumsum(lengths) - lengths, lengths)
 
     def part(self, start: int, stop: int) -> Texts:
         """The texts of these positions."""
-        return Texts(self.data, self.bounds[start : stop + 1])
+        return self.take(slice(start, stop))
 
-    @property
-    def lengths(self) -> NDArray[np.int64]:
-        """Bytes of each."""
-        return np.diff(self.bounds)
+    def take(self, at: NDArray[np.int64] | slice) -> Texts:
+        """The texts at these positions, each as often as it is named."""
+        return Texts(self.data, self.begins[at], self.lengths[at])
 
     def rectangle(self, at: NDArray[np.int64], length: int) -> NDArray[np.uint8]:
         """The bytes of the texts at these positions, all of which have this length."""
-        begins = self.bounds[at]
-        if len(at) and begins[-1] - begins[0] == (len(at) - 1) * length:
-            # They stand one behind the other, for none of them can be anywhere else.
+        begins = self.begins[at]
+        if len(at) and bool((np.diff(begins) == length).all()):
+            # They stand one behind the other.
             whole = self.data[begins[0] : begins[0] + len(at) * length]
             return whole.reshape(len(at), length)
         gathered: NDArray[np.uint8] = self.data[begins[:, None] + np.arange(length)]
