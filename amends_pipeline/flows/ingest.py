@@ -83,6 +83,8 @@ class Worker:
     _commits: Commits = field(init=False)
     _run: ExitStack = field(init=False)
     _batches: Batches | None = None
+    _by_columns: bool = False
+    """Whether the last decision was one of columns."""
 
     def run(self, until: int) -> int:
         """Process every record before `until`. Returns the frontier, which is `until`.
@@ -104,7 +106,7 @@ class Worker:
             self._known, self._met = Known(), None
             raise
         finally:
-            self._batches = None
+            self._batches, self._by_columns = None, False
         return self._next
 
     def _observe(self, until: int) -> None:
@@ -146,10 +148,11 @@ class Worker:
     def _one_by_one(self, until: int, look: int, limit: int) -> int:
         """Decide slice by slice. Returns how many records the next batch must read at least."""
         unit = self.token.unit
-        if self._batches is not None:
+        if self._batches is not None and self._by_columns:
             # Slices are decided by what the store has.
             self._commits.wait()
             self._batches.forget()
+            self._by_columns = False
         records = self.source.read(unit.partition, self._next, until, limit)
         whole = read_slice(self.config, unit.partition, records, self._aside or frozenset())
         self._make_room(len(whole.accepted))
@@ -185,6 +188,11 @@ class Worker:
 
         if self._batches is None:
             self._batches = self._begin_batches()
+        if not self._by_columns:
+            # What slices were decided with is out of date behind a batch.
+            self._commits.wait()
+            self._known.authorities.clear()
+            self._by_columns = True
         batch = self._batches.next(Wanted(self._next, until, limit))
         if batch is None:
             return False
@@ -208,9 +216,6 @@ class Worker:
         from amends_pipeline.flows.ahead import Gatherer  # noqa: PLC0415 - as in `_together`
         from amends_pipeline.flows.batches import Batches  # noqa: PLC0415
 
-        # What slices were decided with would be out of date behind a batch.
-        self._commits.wait()
-        self._known.authorities.clear()
         unit, aside = self.token.unit, self._aside or frozenset()
         gatherer = Gatherer(self.store, self.source, unit, self.config, aside, self._met)
         return self._run.enter_context(Batches(gatherer))

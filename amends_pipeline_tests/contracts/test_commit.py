@@ -1,10 +1,19 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from amends_pipeline.inventory.authority import Authority, Candidate, Observation
+from amends_pipeline.inventory.assertions import (
+    ObservationColumns,
+    assertions,
+    authority_columns,
+)
+from amends_pipeline.inventory.authority import Accepted, Authority, Candidate, Observation
 from amends_pipeline.inventory.classify import Code
 from amends_pipeline.inventory.envelope import Cause, Envelope, Type
 from amends_pipeline.inventory.refold import EVERY_DAY, Status
@@ -103,6 +112,18 @@ def ancient(ledger):
     return provisioned(ledger, configuration(keys="abc", origin="0001-01-01T00:00:00Z"))
 
 
+def in_columns(given, stood=()):
+    """The same decision with its evidence as columns; some identities stood before."""
+    authorities = authority_columns(given.authorities)
+    authorities.stood[:] = [each in stood for each in given.authorities]
+    rows = [
+        Accepted(seen.key, seen.txn_id, seen.offset, seen.candidate) for seen in given.observations
+    ]
+    return replace(
+        given, authorities=authorities, observations=ObservationColumns(assertions(rows))
+    )
+
+
 def assert_everything(bench):
     store, unit = bench.store, bench.unit()
     progress = bench.progress()
@@ -130,6 +151,28 @@ def assert_everything(bench):
 def test_everything_that_a_decision_holds_comes_back(ancient):
     ancient.store.commit(ancient.claim(), [everything()])
     assert_everything(ancient)
+
+
+@pytest.mark.parametrize("long", [True, False], ids=["long texts", "short texts"])
+def test_what_a_decision_holds_as_columns_comes_back(ancient, monkeypatch, long):
+    if not long:
+        short = {(key, txn_id[:9]): each for (key, txn_id), each in AUTHORITIES.items()}
+        monkeypatch.setattr("amends_pipeline_tests.contracts.test_commit.AUTHORITIES", short)
+    ancient.store.commit(ancient.claim(), [in_columns(everything())])
+    assert_everything(ancient)
+
+
+def test_what_is_in_force_is_found_as_columns(ancient):
+    ancient.store.commit(ancient.claim(), [everything()])
+    asked = [(2, "A"), *AUTHORITIES, (0, "B"), (0, ""), (1, "a")]
+    keys = np.array([key for key, _ in asked])
+    txn_ids = pa.array([txn_id for _, txn_id in asked], pa.string())
+    found = ancient.store.in_force(ancient.unit(), keys, txn_ids)
+    assert [asked[at] for at in found.at] == list(found.authorities)
+    assert dict(found.authorities.items()) == AUTHORITIES
+    assert found.authorities.stood.all()
+    nothing = ancient.store.in_force(ancient.unit(), keys[:1], txn_ids[:1])
+    assert (len(nothing.at), len(nothing.authorities)) == (0, 0)
 
 
 def test_it_comes_back_for_another_process(ancient):
@@ -177,13 +220,15 @@ def test_identities_that_were_never_seen_are_left_out(bench):
     assert bench.store.authorities(bench.unit(), []) == {}
 
 
-def test_a_later_decision_replaces_an_authority_and_adds_evidence(bench):
+@pytest.mark.parametrize("columns", [False, True])
+def test_a_later_decision_replaces_an_authority_and_adds_evidence(bench, columns):
     one = Authority(Candidate(1, "NEW", 20_500, 0, -5), 0, conflicted=False)
     two = Authority(Candidate(2, "CANCEL", 20_501, 0, 0), 1, conflicted=False)
     seen = Observation(0, "A", 0, one.candidate)
     token = bench.claim()
     bench.store.commit(token, [decision(0, 1, authorities={(0, "A"): one})])
-    bench.store.commit(token, [decision(1, 2, authorities={(0, "A"): two}, observations=[seen])])
+    later = decision(1, 2, authorities={(0, "A"): two}, observations=[seen])
+    bench.store.commit(token, [in_columns(later, [(0, "A")]) if columns else later])
     evidence = bench.store.evidence(bench.unit(), 0)
     assert list(evidence.authorities) == [("A", two)]
     assert list(evidence.observations) == [seen]

@@ -39,10 +39,12 @@ def published(text, slice_records, commit_records):
     return done.ingested.decisions, [row[2] for row in ledger.store.outbox(MAIN)]
 
 
+@pytest.mark.parametrize("together", [1, 6, 1_000])
 @pytest.mark.parametrize("text", [STEADY, BRINK], ids=["steady", "brink"])
 @pytest.mark.parametrize("slice_records", [1, 2, 3, 7])
-def test_the_size_of_a_commit_never_changes_a_result(text, slice_records):
+def test_the_size_of_a_commit_never_changes_a_result(monkeypatch, text, slice_records, together):
     one_commit = published(text, slice_records, 1_000)
+    monkeypatch.setattr(ingest, "BATCH_RECORDS", together)
     for commit_records in (1, 2, 5, 7, 10, 11, 20):
         assert published(text, slice_records, commit_records) == one_commit
 

@@ -1,0 +1,57 @@
+"""Transactions of a batch are numbered as they appear, and found in another by hash and text."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from amends_pipeline.inventory import identities as module
+from amends_pipeline.inventory.assertions import assertions
+from amends_pipeline.inventory.authority import Accepted, Candidate
+from amends_pipeline.inventory.identities import Identities
+
+PAIRS = st.lists(st.tuples(st.integers(0, 3), st.sampled_from(["A", "B", "C", "", "\u00e9"])))
+SAID = Candidate(1, "NEW", 5, 0, 1)
+
+
+def batch(pairs):
+    return Identities(assertions([Accepted(*pair, at, SAID) for at, pair in enumerate(pairs)]))
+
+
+def named(identities, at=None):
+    at = np.arange(len(identities)) if at is None else at
+    return list(zip(identities.keys[at].tolist(), identities.texts(at).to_pylist(), strict=True))
+
+
+@given(PAIRS)
+def test_they_are_numbered_in_the_order_in_which_they_first_appear(pairs):
+    distinct = list(dict.fromkeys(pairs))
+    identities = batch(pairs)
+    assert named(identities) == distinct
+    assert identities.of.tolist() == [distinct.index(pair) for pair in pairs]
+    assert identities.firsts.tolist() == [pairs.index(pair) for pair in distinct]
+    assert identities.txn_ids.to_pylist() == [txn_id for _, txn_id in distinct]
+
+
+@given(PAIRS, PAIRS, st.data())
+def test_those_of_another_batch_are_found(pairs, others, data):
+    here, there = batch(pairs), batch(others)
+    wanted = np.array(sorted(data.draw(st.sets(st.integers(0, max(len(here) - 1, 0))))), dtype=int)
+    wanted = wanted[: len(here)]
+    found_here, found_there = here.among(there, wanted)
+    expected = [pair for pair in named(here, wanted) if pair in others]
+    assert named(here, found_here) == expected
+    assert named(there, found_there) == expected
+
+
+@pytest.mark.parametrize("others", [[(0, "B")], [(1, "A")], [(0, "B"), (0, "A")]])
+def test_equal_hashes_prove_nothing(monkeypatch, others):
+    def same(numbers, _):
+        return np.zeros(len(numbers), dtype=np.uint64)
+
+    monkeypatch.setattr(module, "hashes", same)
+    here = batch([(0, "A")])
+    assert here.among(batch([(0, "A")]), np.array([0])) is not None
+    assert here.among(batch(others), np.array([0])) is None
