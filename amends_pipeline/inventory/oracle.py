@@ -2,9 +2,9 @@
 
 The oracle reads raw source records, the declared set-asides and the configuration, and nothing
 else. It knows no slice, no earlier result and no version. With the path that it judges it shares
-what a configuration means and how bytes decode (`config`, `revision`, the kernel). Rejection codes,
-authority, days, closes and crossings are decided again here, in SQL. A test and an import contract
-hold that boundary.
+what a configuration means and how bytes decode (`config`, `revision_columns`, the kernel).
+Rejection codes, authority, days, closes and crossings are decided again here, in SQL. A test and an
+import contract hold that boundary.
 
 How numbers stay exact: columns go in as arrays of 64-bit integers, sums of them are DuckDB's
 128-bit integers, and what comes out was cast back to 64 bits and is checked to be so, because
@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
 from typing import Any, NamedTuple
 
 import duckdb
@@ -28,7 +27,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from amends_pipeline.inventory.config import NamespaceConfig
-from amends_pipeline.inventory.revision import Revision, decode_batch
+from amends_pipeline.inventory.revision_columns import RevisionColumns, decode_columns
 from amends_pipeline.kernel.display import shown
 from amends_pipeline.kernel.errors import OperationError
 from amends_pipeline.kernel.instants import MAX_DAY, MIN_DAY, day_text
@@ -38,12 +37,11 @@ IntegerColumn = npt.NDArray[np.int64]
 Reasons = tuple[tuple[str, int], ...]
 """Conflicts at highest revisions, (txn_id, revision), by the bytes of txn_id, then revision."""
 
-_CHUNK = 65_536  # records that go into the engine together; bounds what is held of raw values
-_BAND = 1_000_000  # records of the keys that are worked out together; bounds what grouping needs
-
-_TEXTS = ("txn_id", "kind", "item", "location")
-_INTEGERS = ("revision", "valid_day", "valid_nanosecond", "qty")
-_UNDECODED = Revision("", 0, "", "", "", 0, 0, 0)
+# Records that go into the engine together, and their bytes: what is held of raw values is bounded.
+# A statement takes some milliseconds however little it has to do.
+_CHUNK = 262_144
+_CHUNK_BYTES = 1 << 26
+_BAND = 4_000_000  # records of the keys that are worked out together; bounds what grouping needs
 
 _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     # Nothing outside the process is read or written, the folder for overflowing memory included.
@@ -69,9 +67,8 @@ CREATE TABLE closes (key BIGINT, day BIGINT, threshold BIGINT, opening BIGINT, c
 """
 
 # The order of the conditions is the contract's.
-_CLASSIFY = """
-CREATE OR REPLACE TEMP TABLE classified AS
-SELECT chunk.*, configured.key, CASE
+_CLASSIFIED = """
+(SELECT chunk.*, configured.key, CASE
     WHEN chunk.set_aside THEN 'SET_ASIDE'
     WHEN NOT chunk.decoded THEN 'MALFORMED'
     WHEN chunk.txn_id = '' OR chunk.item = '' OR chunk.location = '' THEN 'IDENTITY'
@@ -89,23 +86,31 @@ END AS code
 FROM chunk
 LEFT JOIN configured USING (item, location)
 LEFT JOIN expected_keys USING (key)
-LEFT JOIN found_keys USING (position)
+LEFT JOIN found_keys USING (position))
 """
-_ACCEPT = """
+_ACCEPT = f"""
 INSERT INTO accepted
 SELECT key, txn_id, revision, kind, valid_day, valid_nanosecond, qty
-FROM classified WHERE code IS NULL
-"""
-_REJECTED = "SELECT position, code FROM classified WHERE code IS NOT NULL ORDER BY position"
+FROM {_CLASSIFIED} WHERE code IS NULL
+"""  # noqa: S608 - a constant
+_REJECTED = f"""
+SELECT position, code FROM {_CLASSIFIED} WHERE code IS NOT NULL ORDER BY position
+"""  # noqa: S608 - a constant
 
+# A transaction of which one record tells is that record, without comparing.
+_REPEATED = """
+CREATE OR REPLACE TEMP TABLE repeated AS
+SELECT key, txn_id FROM accepted
+WHERE key % $bands = $band
+GROUP BY key, txn_id HAVING count(*) > 1
+"""
 # Tuples are all equal exactly when each of their members is.
 _REVISIONS = """
 CREATE OR REPLACE TEMP TABLE revisions AS
 SELECT key, txn_id, revision, min(kind) AS kind, min(day) AS day, min(qty) AS qty,
     min(kind) <> max(kind) OR min(day) <> max(day)
         OR min(nanosecond) <> max(nanosecond) OR min(qty) <> max(qty) AS in_conflict
-FROM accepted
-WHERE key % $bands = $band
+FROM accepted SEMI JOIN repeated USING (key, txn_id)
 GROUP BY key, txn_id, revision
 """
 _AUTHORITIES = """
@@ -124,9 +129,14 @@ WHERE revisions.in_conflict
 """
 _CLOSES = """
 INSERT INTO closes
-WITH totals AS (
+WITH said AS (
+    SELECT key, day, kind, qty FROM authorities
+    UNION ALL
+    SELECT key, day, kind, qty FROM accepted ANTI JOIN repeated USING (key, txn_id)
+    WHERE key % $bands = $band
+), totals AS (
     SELECT key, day, sum(qty) AS total
-    FROM authorities
+    FROM said
     WHERE kind <> 'CANCEL' AND key NOT IN (SELECT key FROM authorities WHERE in_conflict)
     GROUP BY key, day
 )
@@ -270,23 +280,70 @@ def _load(
         "partition": history.partition,
     }
     for chunk in _chunks(history):
-        offsets, raw_keys, values = chunk
-        _load_raw_keys(engine, config, raw_keys)
-        engine.register("chunk", _columns(chunk, history.set_asides))
-        engine.execute(_CLASSIFY, parameters)
+        _load_raw_keys(engine, config, chunk.raw_keys)
+        engine.register("chunk", chunk.columns(history.set_asides))
+        ((accepted,),) = engine.execute(_ACCEPT, parameters).fetchall()
+        rejected = []
+        if accepted < len(chunk.offsets):
+            rejected = engine.execute(_REJECTED, parameters).fetchall()
         engine.unregister("chunk")
-        engine.execute(_ACCEPT)
-        for position, code in engine.execute(_REJECTED).fetchall():
+        for at, code in rejected:
             yield Rejected(
-                history.partition, offsets[position], code, raw_keys[position], values[position]
+                history.partition, chunk.offsets[at], code, chunk.raw_keys[at], chunk.values[at]
             )
 
 
-def _chunks(history: History) -> Iterator[RawBatch]:
+class _Chunk:
+    """Records that go into the engine together; each batch is decoded when it comes."""
+
+    def __init__(self) -> None:
+        self.offsets: list[int] = []
+        self.raw_keys: list[bytes | None] = []
+        self.values: list[bytes] = []
+        self._decoded: list[pa.Table] = []
+        self._bytes = 0
+
+    def add(self, batch: RawBatch) -> None:
+        """Add a batch behind the others."""
+        self.offsets += batch.offsets
+        self.raw_keys += batch.raw_keys
+        self.values += batch.values
+        self._decoded.append(_table(decode_columns(batch.values)))
+        self._bytes += sum(map(len, batch.values))
+
+    def is_full(self) -> bool:
+        """Tell whether there is enough for a statement."""
+        return len(self.offsets) >= _CHUNK or self._bytes >= _CHUNK_BYTES
+
+    def columns(self, set_asides: frozenset[int]) -> pa.Table:
+        """One column a member, in the engine's own form; no value is missing."""
+        offsets, aside = (_column([*each], np.int64) for each in (self.offsets, set_asides))
+        return (
+            pa.concat_tables(self._decoded)
+            .append_column("position", pa.array(np.arange(len(offsets))))
+            .append_column("set_aside", pa.array(np.isin(offsets, aside)))
+        )
+
+
+def _table(revisions: RevisionColumns) -> pa.Table:
+    return pa.table(
+        {
+            "decoded": revisions.sound,
+            "txn_id": revisions.txn_ids,
+            "revision": revisions.revisions,
+            "kind": revisions.kinds,
+            "item": revisions.items,
+            "location": revisions.locations,
+            "valid_day": revisions.valid_days,
+            "valid_nanosecond": revisions.valid_nanoseconds,
+            "qty": revisions.qtys,
+        }
+    )
+
+
+def _chunks(history: History) -> Iterator[_Chunk]:
     """Join batches to a size that is worth a query; refuse offsets that do not grow."""
-    offsets: list[int] = []
-    raw_keys: list[bytes | None] = []
-    values: list[bytes] = []
+    chunk = _Chunk()
     last = -1
     for batch in history.batches:
         steps = np.diff(_column([last, *batch.offsets], np.int64))
@@ -295,29 +352,12 @@ def _chunks(history: History) -> Iterator[RawBatch]:
             where = f"oracle, partition {history.partition}"
             raise OracleError(where, expected="offsets that grow", found=found)
         last = batch.offsets[-1] if batch.offsets else last
-        offsets += batch.offsets
-        raw_keys += batch.raw_keys
-        values += batch.values
-        if len(offsets) >= _CHUNK:
-            yield RawBatch(offsets, raw_keys, values)
-            offsets, raw_keys, values = [], [], []
-    if offsets:
-        yield RawBatch(offsets, raw_keys, values)
-
-
-def _columns(chunk: RawBatch, set_asides: frozenset[int]) -> pa.Table:
-    """One column a member, in the engine's own form; no value is missing."""
-    decoded = decode_batch(chunk.values)
-    revisions = [each or _UNDECODED for each in decoded]
-    columns = {
-        "position": np.arange(len(decoded), dtype=np.int64),
-        "set_aside": np.isin(_column(chunk.offsets, np.int64), _column([*set_asides], np.int64)),
-        "decoded": np.array([each is not None for each in decoded], dtype=np.bool_),
-    }
-    for members, kind in ((_TEXTS, pa.string()), (_INTEGERS, pa.int64())):
-        for member in members:
-            columns[member] = pa.array([*map(attrgetter(member), revisions)], kind)
-    return pa.table(columns)
+        chunk.add(batch)
+        if chunk.is_full():
+            yield chunk
+            chunk = _Chunk()
+    if chunk.offsets:
+        yield chunk
 
 
 def _load_raw_keys(
@@ -325,9 +365,9 @@ def _load_raw_keys(
 ) -> None:
     """Load the transport keys that a chunk has, and once those that it should have."""
     engine.execute("DELETE FROM found_keys")
-    found = {at: raw_key for at, raw_key in enumerate(raw_keys) if raw_key is not None}
-    if not found:
+    if raw_keys.count(None) == len(raw_keys):
         return
+    found = {at: raw_key for at, raw_key in enumerate(raw_keys) if raw_key is not None}
     _insert(engine, "found_keys", _raw_key_columns("position", found))
     if not engine.execute("FROM expected_keys LIMIT 1").fetchall():
         expected = {at: key.stock_key.encoded.encode() for at, key in enumerate(config.keys)}
@@ -357,9 +397,11 @@ def _result(
     ((accepted,),) = engine.execute("SELECT count(*) FROM accepted").fetchall()
     bands = accepted // _BAND + 1
     for band in range(bands):
-        engine.execute(_REVISIONS, {"bands": bands, "band": band})
-        for statement in (_AUTHORITIES, _CONFLICTS, _CLOSES):
+        part = {"bands": bands, "band": band}
+        engine.execute(_REPEATED, part)
+        for statement in (_REVISIONS, _AUTHORITIES, _CONFLICTS):
             engine.execute(statement)
+        engine.execute(_CLOSES, part)
     _refuse_excess(engine, config)
     conflicts = engine.execute(_ALL_CONFLICTS).fetchall()
     touched = engine.execute(_TOUCHED).fetchall()

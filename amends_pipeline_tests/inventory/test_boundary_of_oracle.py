@@ -11,9 +11,13 @@ from pathlib import Path
 import pytest
 
 import amends_pipeline
-from amends_pipeline.inventory import config, oracle, revision
+from amends_pipeline.inventory import config, oracle, revision, revision_columns
 
-SHARED_WITH_WORKER = {"amends_pipeline.inventory.config", "amends_pipeline.inventory.revision"}
+SHARED_WITH_WORKER = {
+    "amends_pipeline.inventory.config",
+    "amends_pipeline.inventory.revision",
+    "amends_pipeline.inventory.revision_columns",
+}
 KERNEL = "amends_pipeline.kernel."
 
 
@@ -55,7 +59,7 @@ def test_a_stranger_would_be_found(line):
     assert strangers(line)
 
 
-@pytest.mark.parametrize("module", [oracle, config, revision])
+@pytest.mark.parametrize("module", [oracle, config, revision, revision_columns])
 def test_the_text_imports_no_stranger(module):
     source = Path(module.__file__).read_text(encoding="utf-8")
     assert strangers(source) == set()
