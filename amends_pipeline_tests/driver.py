@@ -23,6 +23,7 @@ from amends_pipeline.inventory.envelope import (
     encoded_id,
 )
 from amends_pipeline.inventory.keyfold import NeedsWholeKey
+from amends_pipeline.inventory.known_keys import KnownKeys
 from amends_pipeline.inventory.refold import EVERY_DAY, KeyState, Rows, untouched
 from amends_pipeline.inventory.slice import (
     Records,
@@ -80,7 +81,8 @@ class Shelf:
             if identity in self.authorities
         }
         days = loading(slice_, seen)
-        return Known({key: self.key(key, day) for key, day in days.items()}, seen)
+        states = {key: self.key(key, day) for key, day in days.items()}
+        return Known(KnownKeys(states), seen)
 
     def commit(self, decision: Decision) -> None:
         """Overwrite what the decision says it changed."""

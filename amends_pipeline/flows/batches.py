@@ -8,7 +8,6 @@ over what it said, in order.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
 from types import TracebackType
 from typing import Final, NamedTuple, Self
 
@@ -29,19 +28,15 @@ class Batch(NamedTuple):
     gathered: Gathered
     standing: Standing
 
-    def touched(self) -> list[int]:
-        """Key numbers that it names."""
-        return np.unique(self.gathered.whole.accepted.keys).tolist()  # type: ignore[no-any-return]
-
-    def earliest_days(self) -> Mapping[int, int]:
-        """For each touched key, a day such that no contribution before it can change."""
+    def earliest_days(self) -> tuple[Integers, Integers]:
+        """The touched keys; for each, a day such that no contribution before it can change."""
         batch = self.gathered.whole.accepted
         days = self.standing.first_days(batch, MAX_DAY)
         order = np.argsort(batch.keys, kind="stable")
         keys = batch.keys[order]
         starts: Integers = np.flatnonzero(np.diff(keys, prepend=-1))
-        first = np.minimum.reduceat(days[order], starts) if len(keys) else days
-        return dict(zip(keys[starts].tolist(), first.tolist(), strict=True))
+        first: Integers = np.minimum.reduceat(days[order], starts) if len(keys) else days
+        return keys[starts], first
 
 
 class Batches:

@@ -6,7 +6,7 @@ is kept while epoch and frontier hold, and forgotten on any refusal or unknown r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
@@ -46,8 +46,6 @@ COMMIT_RECORDS = 40_000
 reading and writing its days, costs the less a record the more records share it."""
 BATCH_RECORDS = 128
 """From about that many records on, deciding them together as columns is quicker."""
-ROOM_RECORDS = 5_000
-"""Records after which a worker looks at how much it keeps: a look costs a step per key."""
 CACHED_KEYS = 200_000
 CACHED_DAYS = 3_000_000
 """Days of all keys kept, of some 150 bytes each."""
@@ -78,7 +76,6 @@ class Worker:
     _sequence: int = 0
     _met: Sieve | None = None
     """Every identity that was ever decided, if that is known."""
-    _since_room: int = 0
     _aside: frozenset[int] | None = None
     _commits: Commits = field(init=False)
     _run: ExitStack = field(init=False)
@@ -155,12 +152,9 @@ class Worker:
             self._by_columns = False
         records = self.source.read(unit.partition, self._next, until, limit)
         whole = read_slice(self.config, unit.partition, records, self._aside or frozenset())
-        self._make_room(len(whole.accepted))
+        self._make_room()
         self._load_authorities(whole)
-        self._load_keys(
-            {record.key for record in whole.accepted},
-            lambda: earliest_days(whole, self._known.authorities),
-        )
+        self._load_keys(self._lacking(whole))
         last = records.until >= until
         decisions: list[Decision] = []
         try:
@@ -197,8 +191,8 @@ class Worker:
         if batch is None:
             return False
         whole = batch.gathered.whole
-        self._make_room(len(whole.accepted))
-        self._load_keys(batch.touched(), batch.earliest_days)
+        self._make_room()
+        self._load_keys(self._known.keys.lacking(*batch.earliest_days()))
         ends = batch.gathered.ends(self.slice_records)
         try:
             decision = decide_batch(self._known.keys, whole, batch.standing, ends, self._sequence)
@@ -255,44 +249,41 @@ class Worker:
         if missing:
             known.update(self.store.authorities(self.token.unit, missing))
 
-    def _load_keys(
-        self, touched: Collection[int], earliest: Callable[[], Mapping[int, int]]
-    ) -> None:
-        """Have every touched key in memory, from its earliest day on that may change."""
-        unit, keys = self.token.unit, self._known.keys
-        if all(key in keys and keys[key].whole for key in touched):
-            return
-        wanted = {
+    def _lacking(self, slice_: Slice) -> dict[int, int]:
+        """Keys that are not known from the day on that may change, each with that day."""
+        keys = self._known.keys
+        if all(record.key in keys and keys[record.key].whole for record in slice_.accepted):
+            return {}
+        return {
             key: day
-            for key, day in earliest().items()
+            for key, day in earliest_days(slice_, self._known.authorities).items()
             if key not in keys or keys[key].loaded_from > day
         }
-        if not keys.keys().isdisjoint(wanted):
+
+    def _load_keys(self, wanted: Mapping[int, int]) -> None:
+        """Have these keys in memory, each from the given day on."""
+        unit, keys = self.token.unit, self._known.keys
+        if any(key in keys for key in wanted):
             # What is about to be committed of these keys must be read with the rest.
             self._commits.wait()
         if wanted:
-            keys.update(self.store.keys(unit, wanted))
+            keys.put(self.store.keys(unit, wanted))
         # A blocked key may unblock, and then its every day counts.
         blocked = {
-            key: EVERY_DAY
-            for key in wanted
-            if keys[key].status is Status.BLOCKED and not keys[key].whole
+            state.key: EVERY_DAY
+            for state in keys.apart(wanted)
+            if state.status is Status.BLOCKED and not state.whole
         }
         if blocked:
-            keys.update(self.store.keys(unit, blocked))
+            keys.put(self.store.keys(unit, blocked))
 
-    def _make_room(self, records: int) -> None:
+    def _make_room(self) -> None:
         """Forget what a worker may not keep. What is on its way must arrive before it is read."""
-        self._since_room += records
-        if self._since_room < ROOM_RECORDS:
-            return
-        self._since_room = 0
         known = self._known
         if len(known.authorities) > CACHED_IDENTITIES:
             self._commits.wait()
             known.authorities.clear()
-        days = sum(len(state.rows.days) for state in known.keys.values())
-        if days > CACHED_DAYS or len(known.keys) > CACHED_KEYS:
+        if known.keys.days > CACHED_DAYS or len(known.keys) > CACHED_KEYS:
             self._commits.wait()
             known.keys.clear()
 

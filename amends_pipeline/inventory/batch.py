@@ -11,7 +11,7 @@ bits, whose exact stopping record must be found.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import Final, NamedTuple
@@ -21,11 +21,13 @@ import pyarrow as pa
 
 from amends_pipeline.inventory.assertions import Assertions
 from amends_pipeline.inventory.authority import Accepted, Authority, first, rule
-from amends_pipeline.inventory.decision import Decision, KeyChange
+from amends_pipeline.inventory.decision import Decision
 from amends_pipeline.inventory.envelope import STATUS_DAY, Cause, EnvelopeBatch, Reasons, Type
-from amends_pipeline.inventory.frame import Integers, Published, fold_together
+from amends_pipeline.inventory.frame import Published, fold_together
+from amends_pipeline.inventory.key_columns import Flags, Heads, Integers, KeyChanges
 from amends_pipeline.inventory.keyfold import Folded, KeyFold
-from amends_pipeline.inventory.refold import KeyState, Span, Status
+from amends_pipeline.inventory.known_keys import KnownKeys
+from amends_pipeline.inventory.refold import KeyChange, KeyState, Span, Status
 from amends_pipeline.inventory.slice_columns import SliceColumns
 from amends_pipeline.inventory.weighing import Standing, weigh
 
@@ -35,7 +37,7 @@ _COUNTER_LIMIT: Final = 2**62
 
 
 def decide_batch(
-    keys: Mapping[int, KeyState],
+    keys: KnownKeys,
     whole: SliceColumns,
     standing: Standing,
     ends: Sequence[int],
@@ -43,8 +45,8 @@ def decide_batch(
 ) -> Decision | None:
     """Decide the slices of `whole` that end at the offsets `ends`, the last of them at its end.
 
-    `keys` holds every key that it touches, as `Known` does, `standing` what is in force of each
-    of its identities; it moves on to what is in force afterwards.
+    `keys` holds every key that it touches, from its earliest changed day on, `standing` what is in
+    force of each of its identities; it moves on to what is in force afterwards.
 
     Returns None when slices must be decided one by one. Raises NeedsWholeKey as `decide` does,
     before anything is decided.
@@ -53,10 +55,9 @@ def decide_batch(
     if not _small(batch.qtys) or not _small(standing.qtys) or base_sequence > _COUNTER_LIMIT:
         return None
     touched, first_at = np.unique(batch.keys, return_index=True)
-    states = {key: keys[key] for key in touched.tolist()}
-    blocked = [key for key, state in states.items() if state.status is Status.BLOCKED]
-    weighed = weigh(batch, standing, blocked)
-    if weighed is None or not _within_reach(states.values(), weighed.moves.sums):
+    heads = keys.heads(touched)
+    weighed = weigh(batch, standing, touched[heads.statuses == int(Status.BLOCKED)].tolist())
+    if weighed is None or not _within_reach(heads, weighed.moves.sums):
         return None
     slices = np.searchsorted(np.array(ends), batch.offsets, side="right")
     moves = weighed.moves
@@ -67,19 +68,15 @@ def decide_batch(
     slow = _Slow(keys, _odd(batch, standing, weighed.odd), slices)
     if slow.reach > WITHIN_REACH:
         return None
-    changes = {change.state.key: change for change in folded} | slow.changes
-    first = [
-        (state, at)
-        for state, at in zip(states.values(), first_at.tolist(), strict=True)
-        if state.status is Status.UNTOUCHED and state.key not in weighed.odd
-    ]
-    changes |= _first_seen(first, changes)
-    parts = [*published, slow.published(), _first_stated(first, slices)]
+    fresh = heads.statuses == int(Status.UNTOUCHED)
+    fresh &= ~np.isin(touched, np.array(sorted(weighed.odd), dtype=np.int64))
+    changes = folded.beside(slow.changes | _first_seen(keys, touched[fresh], folded))
+    parts = [*published, slow.published(), _first_stated(heads, fresh, first_at, slices)]
     return Decision(
         whole.start,
         whole.until,
         base_sequence,
-        dict(sorted(changes.items())),
+        changes,
         weighed.authorities,
         weighed.observations,
         whole.rejections,
@@ -94,10 +91,9 @@ def _small(numbers: Integers) -> bool:
     return max(int(numbers.max(initial=0)), -int(numbers.min(initial=0))) < WITHIN_REACH
 
 
-def _within_reach(states: Collection[KeyState], sums: Integers) -> bool:
+def _within_reach(heads: Heads, sums: Integers) -> bool:
     """Whether no close and no counter of a touched key can come near 64 bits."""
-    peak = max((state.peak for state in states), default=0)
-    counter = max((state.status_version for state in states), default=0)
+    peak, counter = (int(each.max(initial=0)) for each in (heads.peaks, heads.status_versions))
     if peak >= WITHIN_REACH or counter >= _COUNTER_LIMIT:
         return False
     largest = int(np.abs(sums).max(initial=0))
@@ -138,27 +134,25 @@ def _odd(
     return records
 
 
-def _first_seen(
-    first_at: Iterable[tuple[KeyState, int]], changed: Mapping[int, KeyChange]
-) -> dict[int, KeyChange]:
+def _first_seen(keys: KnownKeys, fresh: Integers, changed: KeyChanges) -> dict[int, KeyChange]:
     """Keys that were named for the first time, by records that move no day."""
+    unmoved = fresh[~np.isin(fresh, changed.columns.heads.keys)]
     return {
-        state.key: KeyChange(state._replace(status=Status.READY, status_version=1), Span(0, 0))
-        for state, _ in first_at
-        if state.key not in changed
+        key: KeyChange(keys[key]._replace(status=Status.READY, status_version=1), Span(0, 0))
+        for key in unmoved.tolist()
     }
 
 
-def _first_stated(first_at: Sequence[tuple[KeyState, int]], slices: Integers) -> Published:
+def _first_stated(heads: Heads, fresh: Flags, first_at: Integers, slices: Integers) -> Published:
     """READY of every key that was named for the first time."""
-    at = np.array([at for _, at in first_at], dtype=np.int64)
+    at = first_at[fresh]
     same = np.ones(len(at), dtype=np.int64)
     return Published(
         slices[at],
-        np.array([state.key for state, _ in first_at], dtype=np.int64),
+        heads.keys[fresh],
         same * int(Type.READY_STATED),
         same * STATUS_DAY,
-        np.array([state.status_version + 1 for state, _ in first_at], dtype=np.int64),
+        heads.status_versions[fresh] + 1,
         same * 0,
         at,
     )

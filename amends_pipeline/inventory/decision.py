@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 
 from amends_pipeline.inventory.authority import (
     Accepted,
@@ -19,19 +18,13 @@ from amends_pipeline.inventory.authority import (
 )
 from amends_pipeline.inventory.envelope import STATUS_DAY, Cause, EnvelopeBatch, Type
 from amends_pipeline.inventory.keyfold import Folded, KeyFold
-from amends_pipeline.inventory.refold import INT64_MAX, KeyState, Span, Status
+from amends_pipeline.inventory.known_keys import KnownKeys
+from amends_pipeline.inventory.refold import INT64_MAX, KeyChange, Status
 from amends_pipeline.inventory.slice import Rejection, Slice
 from amends_pipeline.inventory.trial import Excess, first_excess
 from amends_pipeline.kernel.errors import CounterExhausted
 
 Identity = tuple[int, str]
-
-
-class KeyChange(NamedTuple):
-    """A key's new state and the rows of it that differ from what was stored."""
-
-    state: KeyState
-    changed: Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +38,7 @@ class Decision:
     start: int
     until: int
     base_sequence: int
-    keys: dict[int, KeyChange]
+    keys: Mapping[int, KeyChange]
     authorities: Mapping[Identity, Authority]
     observations: Sequence[Observation]
     rejections: list[Rejection]
@@ -69,7 +62,7 @@ class Known:
     slice touches, from its earliest changed day on.
     """
 
-    keys: dict[int, KeyState] = field(default_factory=dict)
+    keys: KnownKeys = field(default_factory=KnownKeys)
     authorities: dict[Identity, Authority] = field(default_factory=dict)
 
     def install(self, decision: Decision) -> None:
@@ -79,8 +72,7 @@ class Known:
 
     def install_keys(self, decision: Decision) -> None:
         """Move on to the keys' state after `decision`."""
-        for key, change in decision.keys.items():
-            self.keys[key] = change.state
+        self.keys.install(decision.keys)
 
 
 def decide(known: Known, slice_: Slice, base_sequence: int) -> Decision:

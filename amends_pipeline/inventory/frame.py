@@ -15,18 +15,17 @@ limit (`batch.py`).
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterator, Mapping
-from itertools import pairwise
+from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from amends_pipeline.inventory.decision import KeyChange
 from amends_pipeline.inventory.envelope import Type
+from amends_pipeline.inventory.key_columns import KeyChanges, KeyColumns, RowColumns
 from amends_pipeline.inventory.keyfold import NeedsWholeKey
-from amends_pipeline.inventory.refold import EVERY_DAY, KeyState, Rows, Span, Status
+from amends_pipeline.inventory.known_keys import KnownKeys
+from amends_pipeline.inventory.refold import EVERY_DAY, Status
 
 Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -77,59 +76,47 @@ def _changes(*columns: Integers) -> Flags:
 
 
 class Frame:
-    """The rows that moves can reach: per key, its stored days from the first moved one on.
+    """The rows of the keys that are moved.
 
     Days that the moves bring in stand among them from the beginning, without movement.
     """
 
-    def __init__(self, states: Mapping[int, KeyState], moves: Moves) -> None:
+    def __init__(self, known: KnownKeys, moves: Moves) -> None:
         self.keys = np.unique(moves.keys)
         key_index = np.searchsorted(self.keys, moves.keys)
         codes = (key_index << _DAY_BITS) + (moves.days - EVERY_DAY)
         moved = np.unique(codes)
-        self.states = [states[key] for key in self.keys.tolist()]
+        self.before = known.take(self.keys)
         firsts = moved[np.searchsorted(moved >> _DAY_BITS, np.arange(len(self.keys)))]
-        self._take_in((firsts & ((1 << _DAY_BITS) - 1)) + EVERY_DAY, moved)
+        first_days = (firsts & ((1 << _DAY_BITS) - 1)) + EVERY_DAY
+        lacking = np.flatnonzero(first_days < self.before.heads.loaded_from)
+        if len(lacking):
+            raise NeedsWholeKey(int(self.keys[lacking[0]]))
+        self._take_in(moved)
         self.row_of_move = np.searchsorted(self.codes, codes)
         self.key_index_of_move = key_index
 
-    def _take_in(self, first_days: Integers, moved: Integers) -> None:
-        self.positions: list[int] = []
-        entering, thresholds, lengths = [], [], []
-        columns: tuple[list[int], ...] = ([], [], [], [], [])
-        for state, first_day in zip(self.states, first_days.tolist(), strict=True):
-            if first_day < state.loaded_from:
-                raise NeedsWholeKey(state.key)
-            rows = state.rows
-            at = bisect_left(rows.days, first_day)
-            self.positions.append(at)
-            entering.append(rows.closes[at - 1] if at else state.before)
-            thresholds.append(state.threshold)
-            lengths.append(len(rows.days) - at)
-            stored = (rows.days, rows.sums, rows.counts, rows.balance_versions, rows.alert_versions)
-            for column, values in zip(columns, stored, strict=True):
-                column.extend(values[at:])
-        days, sums, counts, balance_versions, alert_versions = (
-            np.array(column, dtype=np.int64) for column in columns
-        )
-        codes = np.repeat(np.arange(len(lengths)) << _DAY_BITS, lengths) + (days - EVERY_DAY)
+    def _take_in(self, moved: Integers) -> None:
+        heads, bounds, rows = self.before.heads, self.before.bounds, self.before.rows
+        of_key = np.repeat(np.arange(len(self.keys)) << _DAY_BITS, np.diff(bounds))
+        codes = of_key + (rows.days - EVERY_DAY)
         places = np.searchsorted(codes, moved)
         new = np.ones(len(moved), dtype=np.bool_)
         inside = places < len(codes)
         new[inside] = codes[places[inside]] != moved[inside]
         places = places[new]
         self.codes = np.insert(codes, places, moved[new])
-        self.sums = np.insert(sums, places, 0)
-        self.counts = np.insert(counts, places, 0)
-        self.balance_versions = np.insert(balance_versions, places, 0)
-        self.alert_versions = np.insert(alert_versions, places, 0)
+        self.sums = np.insert(rows.sums, places, 0)
+        self.counts = np.insert(rows.counts, places, 0)
+        self.balance_versions = np.insert(rows.balance_versions, places, 0)
+        self.alert_versions = np.insert(rows.alert_versions, places, 0)
         self.stored = np.insert(np.ones(len(codes), dtype=np.bool_), places, values=False)
         self.days = (self.codes & ((1 << _DAY_BITS) - 1)) + EVERY_DAY
         self.key_index = self.codes >> _DAY_BITS
-        self.starts = np.searchsorted(self.key_index, np.arange(len(lengths)))
+        self.starts = np.searchsorted(self.key_index, np.arange(len(self.keys)))
         self.ends = np.append(self.starts[1:], len(self.codes))
-        self.entering = np.array(entering, dtype=np.int64)
-        self.thresholds = np.array(thresholds, dtype=np.int64)
+        self.entering = heads.before
+        self.thresholds = heads.thresholds
         self.affected = np.zeros(len(self.codes), dtype=np.bool_)
         self.peaks = np.zeros(len(self.codes), dtype=np.int64)
         self._fold()
@@ -150,42 +137,41 @@ class Frame:
         np.maximum.at(self.peaks, pairs.rows, np.abs(pairs.closes))
         self._fold()
 
-    def changes(self) -> Iterator[KeyChange]:
+    def changes(self) -> KeyChanges:
         """The new state of every key, all of them READY."""
         keep = self.stored | (self.counts > 0)
         keep |= (self.balance_versions > 0) | (self.alert_versions > 0)
-        kept_before = np.append(0, np.cumsum(keep))
+        before = self.before.heads
+        peaks = np.maximum(before.peaks, np.maximum.reduceat(self.peaks, self.starts))
+        touched = before.statuses != int(Status.READY)
+        kept = np.append(0, np.cumsum(keep))
+        bounds = kept[np.append(self.starts, len(self.codes))]
         affected = np.flatnonzero(keep & self.affected)
-        bounds = np.searchsorted(affected, np.append(self.starts, len(self.codes))).tolist()
-        ranks = np.append(kept_before[affected], 0).tolist()
-        peaks = np.maximum.reduceat(self.peaks, self.starts).tolist()
-        edges = kept_before[np.append(self.starts, len(self.codes))].tolist()
-        columns = self._columns(keep)
-        for index, (state, at, (low, high)) in enumerate(
-            zip(self.states, self.positions, pairwise(edges), strict=True)
-        ):
-            first, last = bounds[index], bounds[index + 1]
-            span = Span(at, at)
-            if first < last:
-                span = Span(at + ranks[first] - low, at + ranks[last - 1] - low + 1)
-            stored: tuple[list[Any], ...] = state.rows
-            rows = (old[:at] + new[low:high] for old, new in zip(stored, columns, strict=True))
-            yield KeyChange(
-                state._replace(
-                    status=Status.READY,
-                    status_version=state.status_version + (state.status is not Status.READY),
-                    peak=max(state.peak, peaks[index]),
-                    rows=Rows(*rows),
-                ),
-                span,
-            )
+        edges = np.searchsorted(affected, np.append(self.starts, len(self.codes)))
+        some = edges[:-1] < edges[1:]
+        firsts, lasts = bounds[:-1].copy(), bounds[:-1].copy()
+        firsts[some] = kept[affected[edges[:-1][some]]]
+        lasts[some] = kept[affected[edges[1:][some] - 1]] + 1
+        heads = before._replace(
+            statuses=np.full(len(self.keys), int(Status.READY)),
+            status_versions=before.status_versions + touched,
+            peaks=peaks,
+        )
+        first_stored = self.stored[self.starts]
+        return KeyChanges(
+            KeyColumns(heads, bounds, self._columns(keep)),
+            firsts,
+            lasts,
+            touched | (peaks != before.peaks) | ~first_stored,
+            {},
+        )
 
-    def _columns(self, keep: Flags) -> list[list[Any]]:
+    def _columns(self, keep: Flags) -> RowColumns:
         previous = np.append(0, self.closes[:-1])
         previous[self.starts] = self.entering
         thresholds = self.thresholds[self.key_index]
         alerting = (previous >= thresholds) & (thresholds > self.closes)
-        columns = (
+        columns = RowColumns(
             self.days,
             self.sums,
             self.counts,
@@ -195,7 +181,7 @@ class Frame:
             self.balance_versions,
             self.alert_versions,
         )
-        return [column[keep].tolist() for column in columns]
+        return columns if keep.all() else columns.take(keep)
 
 
 class _Merged(NamedTuple):
@@ -352,19 +338,19 @@ def _publish(frame: Frame, moves: _Merged) -> Published:
 
 
 def fold_together(
-    states: Mapping[int, KeyState], moves: Moves, slices: Integers
-) -> tuple[list[Published], list[KeyChange]]:
+    known: KnownKeys, moves: Moves, slices: Integers
+) -> tuple[list[Published], KeyChanges]:
     """Fold READY keys over all slices: what is published, in order, and the states after it.
 
     `slices` tells the slice of each move. Raises NeedsWholeKey when a loader left out a day that is
     moved, OverflowError when a number does not fit 64 bits.
     """
     if not len(moves.keys):
-        return [], []
-    frame = Frame(states, moves)
+        return [], KeyChanges.none()
+    frame = Frame(known, moves)
     merged = _merged(frame, moves, slices)
     published = [_publish(frame, merged.part(start, stop)) for start, stop in _parts(merged)]
-    return published, list(frame.changes())
+    return published, frame.changes()
 
 
 def _parts(merged: _Merged) -> Iterator[tuple[int, int]]:

@@ -155,6 +155,13 @@ class Span(NamedTuple):
     stop: int
 
 
+class KeyChange(NamedTuple):
+    """A key's new state and the rows of it that differ from what was stored."""
+
+    state: KeyState
+    changed: Span
+
+
 def merge(before: int, rows: Rows, totals: Mapping[int, Total]) -> tuple[Rows, Span]:
     """Put changed day totals into the columns; published columns stay as they were.
 

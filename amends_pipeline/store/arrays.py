@@ -13,6 +13,7 @@ from itertools import chain
 from typing import Any, ClassVar, Final, TypeGuard
 
 import numpy as np
+from numpy.typing import NDArray
 from psycopg import pq
 from psycopg.abc import AdaptContext, Buffer
 from psycopg.adapt import Dumper
@@ -22,6 +23,8 @@ from amends_pipeline.kernel.errors import CounterExhausted
 
 _FEW: Final = 24
 """Up to that many integers, numpy's fixed cost is higher than theirs."""
+
+Integers = Sequence[int] | NDArray[np.int64]
 
 _header = struct.Struct(">iiIii").pack
 _length = struct.Struct(">i").pack
@@ -75,17 +78,17 @@ def bools(values: Sequence[bool]) -> Bools:
     return Bools(_numbers(values, 16, 1, ">i?", ">u1"))
 
 
-def int2s(values: Sequence[int]) -> Int2s:
+def int2s(values: Integers) -> Int2s:
     """Write integers of 16 bits. Raises CounterExhausted when one does not fit."""
     return Int2s(_numbers(values, 21, 2, ">ih", ">i2"))
 
 
-def int4s(values: Sequence[int]) -> Int4s:
+def int4s(values: Integers) -> Int4s:
     """Write integers of 32 bits. Raises CounterExhausted when one does not fit."""
     return Int4s(_numbers(values, 23, 4, ">ii", ">i4"))
 
 
-def int8s(values: Sequence[int]) -> Int8s:
+def int8s(values: Integers) -> Int8s:
     """Write integers of 64 bits. Raises CounterExhausted when one does not fit."""
     return Int8s(_numbers(values, 20, 8, ">iq", ">i8"))
 
@@ -100,16 +103,21 @@ def blobs(values: Sequence[bytes | None]) -> Blobs:
     return Blobs(_parts(17, values))
 
 
-def too_large(values: Sequence[int], size: int) -> CounterExhausted:
+def joined_blobs(count: int, elements: bytes) -> Blobs:
+    """An array of so many byte strings, each of which stands in `elements` behind its length."""
+    return Blobs(_header(1, 0, 17, count, 1) + elements if count else _header(0, 0, 17, 0, 0)[:12])
+
+
+def too_large(values: Integers, size: int) -> CounterExhausted:
     """The error for integers of which one does not fit `size` bytes."""
     return CounterExhausted(
         "numbers on their way to the database",
         expected=f"integers of {8 * size} bits",
-        found=f"some from {shown(min(values))} to {shown(max(values))}",
+        found=f"some from {shown(int(min(values)))} to {shown(int(max(values)))}",
     )
 
 
-def _numbers(values: Sequence[int], oid: int, size: int, pair: str, kind: str) -> bytes:
+def _numbers(values: Integers, oid: int, size: int, pair: str, kind: str) -> bytes:
     count = len(values)
     if not count:
         return _header(0, 0, oid, 0, 0)[:12]
@@ -118,6 +126,8 @@ def _numbers(values: Sequence[int], oid: int, size: int, pair: str, kind: str) -
             pack: Callable[..., bytes] = _pairs[pair].pack
             body = b"".join([pack(size, value) for value in values])
         else:
+            if isinstance(values, np.ndarray) and not _fit(values, 8 * size):
+                raise too_large(values, size)
             column = np.empty(count, dtype=[("size", ">i4"), ("value", kind)])
             column["size"] = size
             column["value"] = values
@@ -125,6 +135,12 @@ def _numbers(values: Sequence[int], oid: int, size: int, pair: str, kind: str) -
     except (OverflowError, struct.error):
         raise too_large(values, size) from None
     return _header(1, 0, oid, count, 1) + body
+
+
+def _fit(values: NDArray[Any], bits: int) -> bool:
+    """Whether all numbers fit so many bits: numpy would cut its own without a word."""
+    limit = 1 << (bits - 1)
+    return bool(-limit <= values.min() and values.max() < limit)
 
 
 _pairs = {pair: struct.Struct(pair) for pair in (">i?", ">ih", ">ii", ">iq")}

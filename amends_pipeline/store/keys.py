@@ -7,16 +7,24 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, Final
 
-from amends_pipeline.inventory.config import NamespaceConfig
-from amends_pipeline.inventory.decision import Decision, KeyChange
-from amends_pipeline.inventory.refold import EVERY_DAY, INT64_MAX, KeyState, Status, untouched
-from amends_pipeline.kernel.errors import InputError
-from amends_pipeline.store import arrays, pages
-from amends_pipeline.store.at_once import Executes
-from amends_pipeline.store.postgres import Connection
+import numpy as np
 
-NO_PAGE: Final = 2**31 - 1
-"""First page of a key that has none."""
+from amends_pipeline.inventory.config import NamespaceConfig
+from amends_pipeline.inventory.decision import Decision
+from amends_pipeline.inventory.key_columns import KeyChanges
+from amends_pipeline.inventory.refold import (
+    EVERY_DAY,
+    INT64_MAX,
+    KeyChange,
+    KeyState,
+    Status,
+    untouched,
+)
+from amends_pipeline.kernel.errors import InputError
+from amends_pipeline.store import arrays, keys_together, page_columns, pages
+from amends_pipeline.store.at_once import Executes
+from amends_pipeline.store.pages import NO_PAGE
+from amends_pipeline.store.postgres import Connection
 
 # The page that a wanted day lies on may be missing; the one before it holds the entering balance.
 # OFFSET 0 keeps the planner from turning the loops inside out while it knows nothing of the tables.
@@ -108,15 +116,31 @@ def _state(fresh: KeyState, rows: Sequence[tuple[Any, ...]]) -> KeyState:
 
 def have_reasons(decisions: Sequence[Decision]) -> bool:
     """Whether a key is blocked at the end of any of them, which takes a second look at its head."""
-    return any(change.state.reasons for decision in decisions for change in decision.keys.values())
+    return any(
+        change.state.reasons for decision in decisions for change in _values(decision.keys).values()
+    )
+
+
+def _values(changes: Mapping[int, KeyChange]) -> Mapping[int, KeyChange]:
+    """Those that do not stand in columns. What does has no reasons."""
+    return changes.apart if isinstance(changes, KeyChanges) else changes
 
 
 def save_keys(to: Executes, unit_id: int, decisions: Sequence[Decision]) -> None:
     """Write heads and touched pages of all keys that consecutive decisions changed."""
+    if len(decisions) == 1 and isinstance(decisions[0].keys, KeyChanges):
+        together = decisions[0].keys
+        _save_together(to, unit_id, together)
+        _save(to, unit_id, {key: [change] for key, change in together.apart.items()})
+        return
     changes: dict[int, list[KeyChange]] = {}
     for decision in decisions:
         for key, change in decision.keys.items():
             changes.setdefault(key, []).append(change)
+    _save(to, unit_id, changes)
+
+
+def _save(to: Executes, unit_id: int, changes: Mapping[int, Sequence[KeyChange]]) -> None:
     if not changes:
         return
     states = [history[-1].state for history in changes.values()]
@@ -134,7 +158,12 @@ def save_keys(to: Executes, unit_id: int, decisions: Sequence[Decision]) -> None
             txn_ids, revisions = zip(*state.reasons, strict=True)
             parameters = [arrays.texts(txn_ids), arrays.int8s(revisions)]
             to.execute(SAVE_REASONS, (*parameters, unit_id, state.key))
-    _save_pages(to, unit_id, changes)
+    written = pages.writes(changes)
+    if written:
+        keys = arrays.int4s([key for key, _, _ in written])
+        numbers = arrays.int4s([page for _, page, _ in written])
+        bodies = arrays.blobs([body for _, _, body in written])
+        to.execute(SAVE_PAGES, (unit_id, keys, numbers, bodies))
 
 
 def _first_page(state: KeyState) -> int:
@@ -142,10 +171,19 @@ def _first_page(state: KeyState) -> int:
     return pages.page_of(days[0]) if days else NO_PAGE
 
 
-def _save_pages(to: Executes, unit_id: int, changes: Mapping[int, Sequence[KeyChange]]) -> None:
-    written = pages.writes(changes)
-    if written:
-        keys = arrays.int4s([key for key, _, _ in written])
-        numbers = arrays.int4s([page for _, page, _ in written])
-        bodies = arrays.blobs([body for _, _, body in written])
-        to.execute(SAVE_PAGES, (unit_id, keys, numbers, bodies))
+def _save_together(to: Executes, unit_id: int, changes: KeyChanges) -> None:
+    headed = np.flatnonzero(changes.headed)
+    heads = changes.columns.heads.take(headed)
+    if len(headed):
+        parameters = [
+            arrays.int4s(heads.keys),
+            arrays.int2s(heads.statuses),
+            arrays.int8s(heads.status_versions),
+            arrays.int8s(-heads.peaks),
+            arrays.int4s(keys_together.first_pages(changes.columns)[headed]),
+        ]
+        to.execute(SAVE_HEADS, (unit_id, *parameters))
+    for part in keys_together.runs(keys_together.touched_pages(changes)):
+        bodies = page_columns.packed(part.pages, part.before, part.bounds, part.rows)
+        parameters = [arrays.int4s(part.keys), arrays.int4s(part.pages), bodies]
+        to.execute(SAVE_PAGES, (unit_id, *parameters))

@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from typing import Any, cast
 
 from amends_pipeline.inventory.config import NamespaceConfig
-from amends_pipeline.inventory.decision import KeyChange
-from amends_pipeline.inventory.refold import EVERY_DAY, KeyState, Rows, untouched
+from amends_pipeline.inventory.refold import EVERY_DAY, KeyChange, KeyState, Rows, untouched
 
 
 def untouched_of(config: NamespaceConfig, key: int) -> KeyState:

@@ -7,7 +7,7 @@ towards the past before 1970. A page body is, in this order:
     format, 1 byte | number of rows, 1 byte | entering balance | the eight columns of `Rows`
 
 A number stands behind a byte that tells its width. A column is either one number for all of its
-rows, its width byte marked `_CONSTANT`, or a width byte and that many bytes for each row. Widths
+rows, its width byte marked `CONSTANT`, or a width byte and that many bytes for each row. Widths
 are as small as the numbers allow and have no upper bound, so that no integer is ever cut: the sums
 of a blocked key need not fit 64 bits. All is little-endian, two's complement.
 """
@@ -25,17 +25,18 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from amends_pipeline.inventory.decision import KeyChange
-from amends_pipeline.inventory.refold import KeyState, Rows
+from amends_pipeline.inventory.refold import KeyChange, KeyState, Rows
 from amends_pipeline.kernel.errors import DatabaseUnavailable
 
 PAGE_DAYS: Final = 64
 """See docs/decisions/0003-row-layouts.md. Another number takes a migration of what is stored."""
 
+NO_PAGE: Final = 2**31 - 1
+"""First page of a key that has none."""
 _MANY: Final = 12
 """From that many pages on, packing them column by column is quicker."""
-_FORMAT: Final = 1
-_CONSTANT: Final = 0x80
+FORMAT: Final = 1
+CONSTANT: Final = 0x80
 _WIDEST: Final = 0x7F
 _CODES: Final = {1: "b", 2: "h", 4: "i", 8: "q"}
 _MARKS: Final = {width: bytes((width,)) for width in _CODES}
@@ -62,14 +63,14 @@ def encode(page: int, before: int, rows: Rows) -> bytes:
     base = first_day(page)
     offsets = [day - base for day in rows.days]
     columns: list[Sequence[int]] = [offsets, *rows[1:]]
-    head = bytes((_FORMAT, len(offsets))) + _packed_number(before)
+    head = bytes((FORMAT, len(offsets))) + _packed_number(before)
     return head + b"".join(map(_packed_column, columns))
 
 
 def decode(page: int, body: bytes) -> tuple[int, Rows]:
     """Unpack a page: the published balance that it is entered with, and its rows."""
-    if body[0] != _FORMAT:
-        expected = f"a page of days in format {_FORMAT}"
+    if body[0] != FORMAT:
+        expected = f"a page of days in format {FORMAT}"
         raise DatabaseUnavailable("stored state", expected=expected, found=f"format {body[0]}")
     count, at = body[1], 2
     before, at = _number(body, at)
@@ -131,7 +132,7 @@ def _packed_column(column: Sequence[int]) -> bytes:
 
 def _column(body: bytes, at: int, count: int) -> tuple[list[int], int]:
     mark = body[at]
-    if mark & _CONSTANT:
+    if mark & CONSTANT:
         value, end = _number(body, at)
         return [value] * count, end
     at += 1
@@ -214,7 +215,7 @@ def _bodies(parts: Sequence[_Part]) -> list[bytes]:
     starts = np.append(0, stops[:-1])
     bases = np.repeat([first_day(part.page) for part in parts], stops - starts)
     pieces: list[Iterable[bytes]] = [
-        [bytes((_FORMAT, part.stop - part.start)) + _packed_number(part.before) for part in parts]
+        [bytes((FORMAT, part.stop - part.start)) + _packed_number(part.before) for part in parts]
     ]
     for at in range(len(Rows._fields)):
         column: list[int] = []
@@ -259,4 +260,4 @@ def _packed_columns(
 @lru_cache(maxsize=4096)
 def _constant(value: int) -> bytes:
     packed = _packed_number(value)
-    return bytes((packed[0] | _CONSTANT,)) + packed[1:]
+    return bytes((packed[0] | CONSTANT,)) + packed[1:]

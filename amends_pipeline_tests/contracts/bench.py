@@ -9,10 +9,10 @@ from typing import Any
 
 from amends_pipeline.inventory import view
 from amends_pipeline.inventory.config import NamespaceConfig, parse_configuration
-from amends_pipeline.inventory.decision import Decision, KeyChange, Known, decide
+from amends_pipeline.inventory.decision import Decision, Known, decide
 from amends_pipeline.inventory.envelope import EnvelopeBatch, joined
 from amends_pipeline.inventory.keyfold import NeedsWholeKey
-from amends_pipeline.inventory.refold import EVERY_DAY, KeyState, Rows, Span, Status
+from amends_pipeline.inventory.refold import EVERY_DAY, KeyChange, KeyState, Rows, Span, Status
 from amends_pipeline.inventory.slice import Slice, earliest_days, identities, read_slice
 from amends_pipeline.ports import Role, SourceRecord, Token, Unit
 from amends_pipeline_tests.tables import Line, configuration, history

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from amends_pipeline.inventory.decision import KeyChange
 from amends_pipeline.inventory.diff import reconcile
 from amends_pipeline.inventory.refold import (
     EVERY_DAY,
+    KeyChange,
     KeyState,
     Rows,
     Status,

@@ -160,5 +160,4 @@ def test_a_worker_at_the_first_offset_again_asks_what_others_decided_since():
 def test_a_worker_that_must_forget_decides_the_same(monkeypatch, limit, before):
     lines = history(EARLIER + "b/B r1 NEW day 1 1\nA5 r1 NEW day 5 -2\nb/B r2 CANCEL day 1")
     monkeypatch.setattr(ingest, limit, 0)
-    monkeypatch.setattr(ingest, "ROOM_RECORDS", 1)
     assert worked(lines, before, lambda ledger: Slow(ledger.store))[0] == drained(lines, before)

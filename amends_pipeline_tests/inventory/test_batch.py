@@ -15,6 +15,7 @@ from amends_pipeline.inventory.decision import Known, decide
 from amends_pipeline.inventory.envelope import joined
 from amends_pipeline.inventory.identities import Found, Identities
 from amends_pipeline.inventory.keyfold import NeedsWholeKey
+from amends_pipeline.inventory.known_keys import KnownKeys
 from amends_pipeline.inventory.refold import untouched
 from amends_pipeline.inventory.slice import Records, read_slice
 from amends_pipeline.inventory.slice_columns import read_columns
@@ -122,7 +123,7 @@ def test_together_they_say_what_they_say_one_by_one(pairs, drawn, loading):
     slice_ = sliced(config, lines, before, until)
     shelf = committed(config, lines, before)
     known = shelf.known(slice_, loading)
-    expected = Known(dict(known.keys), dict(known.authorities))
+    expected = Known(KnownKeys(known.keys), dict(known.authorities))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(frame, "PAIRS_AT_ONCE", pairs)
         patch.setattr(weighing, "MOST_ROUNDS", 64)
@@ -154,7 +155,7 @@ def test_together_they_say_what_they_say_one_by_one(pairs, drawn, loading):
 def test_numbers_stay_pythons_own():
     config = parse_configuration(configuration())
     lines = [Line(each.value) for each in history("A r1 NEW day 1 -50\nB r1 NEW day 2 -1")]
-    known = Known({0: untouched(0, 100, 60)}, {})
+    known = Known(KnownKeys({0: untouched(0, 100, 60)}), {})
     decision = together(config, lines, (0, 2), known, [1, 2])
     rows = decision.keys[0].state.rows
     columns = [*rows, decision.envelopes.keys, decision.envelopes.types]
@@ -185,7 +186,7 @@ def test_what_comes_near_64_bits_is_decided_slice_by_slice(drawn, ends):
 def test_only_what_is_plainly_within_reach_is_decided_together(qty, within):
     config = parse_configuration(configuration(opening=100))
     lines = [Line(each.value) for each in history(f"A r1 NEW day 1 {qty}")]
-    known = Known({0: untouched(0, 100, 60)}, {})
+    known = Known(KnownKeys({0: untouched(0, 100, 60)}), {})
     decision = together(config, lines, (0, 1), known, [1])
     assert (decision is not None) == within
 
@@ -206,6 +207,6 @@ def test_a_transaction_that_is_spoken_of_very_often_goes_slice_by_slice(times, w
     config = parse_configuration(configuration())
     log = "\n".join(f"A r{revision + 1} AMEND day 1 {revision}" for revision in range(times))
     lines = [Line(each.value) for each in history(log)]
-    known = Known({0: untouched(0, 100, 60)}, {})
+    known = Known(KnownKeys({0: untouched(0, 100, 60)}), {})
     decision = together(config, lines, (0, times), known, [times])
     assert (decision is not None) == within

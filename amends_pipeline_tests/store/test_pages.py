@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from amends_pipeline.inventory.decision import KeyChange
-from amends_pipeline.inventory.refold import EVERY_DAY, KeyState, Rows, Span, Status
+from amends_pipeline.inventory.refold import EVERY_DAY, KeyChange, KeyState, Rows, Span, Status
 from amends_pipeline.kernel.errors import DatabaseUnavailable
 from amends_pipeline.kernel.instants import MAX_DAY, MIN_DAY
 from amends_pipeline.store import pages

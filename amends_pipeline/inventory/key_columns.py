@@ -1,0 +1,223 @@
+"""States of many stock keys side by side: columns, where `refold.py` has one value a key.
+
+A batch touches thousands of keys, each with a few days. As columns they cost some array operations
+together; as values each of them costs a dozen lists. They read as the mapping of values that they
+stand for, so that whoever does not mind the cost of an object may look at them that way.
+
+Columns hold what fits 64 bits and is not blocked. Whatever else a key may be stands apart, as a
+value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from amends_pipeline.inventory.refold import (
+    INT64_MAX,
+    INT64_MIN,
+    KeyChange,
+    KeyState,
+    Rows,
+    Span,
+    Status,
+)
+
+Integers = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+STATUSES: Final = tuple(Status)
+"""Statuses by their number."""
+
+
+class RowColumns(NamedTuple):
+    """The columns of `Rows`."""
+
+    days: Integers
+    sums: Integers
+    counts: Integers
+    closes: Integers
+    present: Flags
+    alerting: Flags
+    balance_versions: Integers
+    alert_versions: Integers
+
+    @staticmethod
+    def empty(count: int) -> RowColumns:
+        """Room for so many rows, whatever stands there."""
+        return RowColumns.of(np.empty(count, dtype=kind) for kind in _ROW_TYPES)
+
+    def take(self, at: Integers | Flags | slice) -> RowColumns:
+        """The rows at these positions."""
+        return RowColumns.of(column[at] for column in self)
+
+    @staticmethod
+    def of(columns: Iterable[NDArray[Any]]) -> RowColumns:
+        """These columns, in the order of the fields."""
+        return RowColumns(*columns)
+
+    def rows(self, start: int, stop: int) -> Rows:
+        """The rows from `start` up to `stop` as lists of Python's own numbers."""
+        return Rows(*(column[start:stop].tolist() for column in self))
+
+
+_ROW_TYPES: Final = (
+    np.int64,
+    np.int64,
+    np.int64,
+    np.int64,
+    np.bool_,
+    np.bool_,
+    np.int64,
+    np.int64,
+)
+
+
+class Heads(NamedTuple):
+    """What keys are apart from their days: the columns of `KeyState` but for reasons and rows."""
+
+    keys: Integers
+    openings: Integers
+    thresholds: Integers
+    statuses: Integers
+    status_versions: Integers
+    peaks: Integers
+    before: Integers
+    loaded_from: Integers
+
+    def take(self, at: Integers) -> Heads:
+        """The keys at these positions."""
+        return Heads(*(column[at] for column in self))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KeyColumns(Mapping[int, KeyState]):
+    """States of keys in the order of their numbers.
+
+    The rows of key `i` stand at `bounds[i]` up to `bounds[i + 1]`.
+    """
+
+    heads: Heads
+    bounds: Integers
+    rows: RowColumns
+
+    def __len__(self) -> int:
+        return len(self.heads.keys)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.heads.keys.tolist())
+
+    def __getitem__(self, key: int) -> KeyState:
+        return self.state(place_of(self.heads.keys, key))
+
+    def state(self, at: int) -> KeyState:
+        """The state of the key at this position."""
+        start, stop = self.bounds[at : at + 2].tolist()
+        return state_of((int(column[at]) for column in self.heads), self.rows.rows(start, stop))
+
+
+def place_of(keys: Integers, key: int) -> int:
+    """Where `key` stands among ascending keys. Raises KeyError."""
+    at = int(np.searchsorted(keys, key))
+    if at == len(keys) or keys[at] != key:
+        raise KeyError(key)
+    return at
+
+
+def state_of(head: Iterable[int], rows: Rows) -> KeyState:
+    """A state from the members of `Heads` and its rows."""
+    key, opening, threshold, status, status_version, peak, before, loaded_from = head
+    return KeyState(
+        key,
+        opening,
+        threshold,
+        STATUSES[status],
+        status_version,
+        (),
+        peak,
+        before,
+        loaded_from,
+        rows,
+    )
+
+
+def fits(state: KeyState) -> bool:
+    """Whether a state can stand in columns: it is not blocked, and all of it fits 64 bits."""
+    if state.status is Status.BLOCKED or state.peak > INT64_MAX:
+        return False
+    numbers = (state.rows.sums, state.rows.closes)
+    return all(not column or _within(column) for column in numbers)
+
+
+def _within(column: Sequence[int]) -> bool:
+    return min(column) >= INT64_MIN and max(column) <= INT64_MAX
+
+
+def columns_of(states: Sequence[KeyState]) -> KeyColumns:
+    """Columns of states that fit, in the order of their keys."""
+    columns: Sequence[Sequence[Any]] = list(zip(*states, strict=True)) or [()] * len(
+        KeyState._fields
+    )
+    *numbers, reasons, peaks, before, loaded_from, rows = columns
+    del reasons
+    heads = (*numbers, peaks, before, loaded_from)
+    bounds = np.zeros(len(states) + 1, dtype=np.int64)
+    np.cumsum([len(each.days) for each in rows], out=bounds[1:])
+    parts: Iterable[tuple[Sequence[Any], ...]] = zip(*rows, strict=True)
+    members = list(parts) or [()] * len(_ROW_TYPES)
+    return KeyColumns(
+        Heads(*(np.array(column, dtype=np.int64) for column in heads)),
+        bounds,
+        RowColumns.of(
+            np.fromiter(chain.from_iterable(column), kind, bounds[-1])
+            for column, kind in zip(members, _ROW_TYPES, strict=True)
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KeyChanges(Mapping[int, KeyChange]):
+    """What a batch makes of its keys: most as columns, some apart, in the order of their numbers.
+
+    The rows of the key at position `i` that differ from what was stored stand at `firsts[i]` up to
+    `lasts[i]` among all rows.
+    """
+
+    columns: KeyColumns
+    firsts: Integers
+    lasts: Integers
+    headed: Flags
+    """Which keys differ in more than their rows, or have a first day that they had not."""
+    apart: Mapping[int, KeyChange]
+
+    @staticmethod
+    def none() -> KeyChanges:
+        """No change."""
+        nothing = np.zeros(0, dtype=np.int64)
+        return KeyChanges(columns_of(()), nothing, nothing, nothing > 0, {})
+
+    def __len__(self) -> int:
+        return len(self.columns) + len(self.apart)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(sorted([*self.columns, *self.apart]))
+
+    def __getitem__(self, key: int) -> KeyChange:
+        change = self.apart.get(key)
+        if change is not None:
+            return change
+        at = place_of(self.columns.heads.keys, key)
+        start = int(self.columns.bounds[at])
+        span = Span(int(self.firsts[at]) - start, int(self.lasts[at]) - start)
+        return KeyChange(self.columns.state(at), span)
+
+    def beside(self, apart: Mapping[int, KeyChange]) -> KeyChanges:
+        """These changes and some of other keys."""
+        return KeyChanges(
+            self.columns, self.firsts, self.lasts, self.headed, {**self.apart, **apart}
+        )
