@@ -67,19 +67,27 @@ class Table:
             to.execute(self._insert, [kind.array(column) for kind, column in kinds])
 
     def copy_arrays(
-        self, connection: Connection, numbers: Sequence[NDArray[Any]], texts: packing.Texts
+        self,
+        connection: Connection,
+        numbers: Sequence[NDArray[Any]],
+        texts: packing.Texts,
+        order: NDArray[np.int64] | None = None,
     ) -> None:
         """Write rows given as numpy columns and one column of texts; columns after it are null.
 
+        order: positions of the rows to write, in their order; all of them unless it is given.
         Outside a pipeline. Raises CounterExhausted when a number does not fit its column.
         """
         nulls = len(self._kinds) - len(numbers) - 1
         with connection.cursor().copy(self._copy) as copy:
             copy.write(_SIGNATURE)
-            for start in range(0, len(texts.begins), _ARRAYS_AT_ONCE):
-                stop = min(start + _ARRAYS_AT_ONCE, len(texts.begins))
-                part = [column[start:stop] for column in numbers]
-                for rows in packing.rows(self._numbers, part, texts.part(start, stop), nulls):
+            for start in range(0, len(texts.begins if order is None else order), _ARRAYS_AT_ONCE):
+                at: slice | NDArray[np.int64] = slice(start, start + _ARRAYS_AT_ONCE)
+                if order is not None:
+                    # Part by part, so that the server need not wait for all of it.
+                    at = order[at]
+                part = [column[at] for column in numbers]
+                for rows in packing.rows(self._numbers, part, texts.take(at), nulls):
                     copy.write(rows)
             copy.write(_END)
 

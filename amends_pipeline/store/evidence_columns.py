@@ -118,7 +118,7 @@ class ColumnWrites:
         if len(changed):
             _save_changed(connection, unit_id, self._authorities.take(changed))
         if len(new):
-            _copy_authorities(connection, unit_id, self._authorities.take(new))
+            _copy_authorities(connection, unit_id, self._authorities, new)
         if len(self._observations):
             _copy_observations(connection, unit_id, self._observations)
         if self._rejections:
@@ -143,18 +143,22 @@ def writes(decisions: Sequence[Decision]) -> EvidenceWrites | ColumnWrites:
     return EvidenceWrites(decisions)
 
 
-def _copy_authorities(connection: Connection, unit_id: int, authorities: AuthorityColumns) -> None:
-    order = np.argsort(authorities.rows.keys, kind="stable")
-    rows = authorities.rows.take(order)
-    numbers = [*_numbers(unit_id, rows), authorities.conflicted[order]]
-    AUTHORITIES.copy_arrays(connection, numbers, packing.Texts.of(rows.txn_ids))
+def _copy_authorities(
+    connection: Connection, unit_id: int, authorities: AuthorityColumns, at: Integers
+) -> None:
+    rows = authorities.rows
+    numbers = [*_numbers(unit_id, rows), authorities.conflicted]
+    order = at[np.argsort(rows.keys[at], kind="stable")]
+    AUTHORITIES.copy_arrays(connection, numbers, packing.Texts.of(rows.txn_ids), order)
 
 
 def _copy_observations(
     connection: Connection, unit_id: int, observations: ObservationColumns
 ) -> None:
-    rows = observations.rows.take(np.lexsort((observations.rows.offsets, observations.rows.keys)))
-    OBSERVATIONS.copy_arrays(connection, _numbers(unit_id, rows), packing.Texts.of(rows.txn_ids))
+    rows = observations.rows
+    order = np.lexsort((rows.offsets, rows.keys))
+    texts = packing.Texts.of(rows.txn_ids)
+    OBSERVATIONS.copy_arrays(connection, _numbers(unit_id, rows), texts, order)
 
 
 def _numbers(unit_id: int, rows: Assertions) -> list[Any]:
