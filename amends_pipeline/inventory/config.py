@@ -111,6 +111,16 @@ class NamespaceConfig:
         """Partition by key number, packed: a slice of records looks keys up at random."""
         return array("i", [key.partition for key in self.keys])
 
+    @cached_property
+    def openings(self) -> Sequence[int]:
+        """Opening balance by key number, packed."""
+        return array("q", [key.opening_balance for key in self.keys])
+
+    @cached_property
+    def thresholds(self) -> Sequence[int]:
+        """Reorder threshold by key number, packed."""
+        return array("q", [key.reorder_threshold for key in self.keys])
+
     def number_of(self, stock_key: tuple[str, str]) -> int | None:
         """Return the key number of (item, location), or None for a key that is not configured."""
         return self.numbers.get(stock_key)

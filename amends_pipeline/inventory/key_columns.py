@@ -115,10 +115,27 @@ class KeyColumns(Mapping[int, KeyState]):
     def __getitem__(self, key: int) -> KeyState:
         return self.state(place_of(self.heads.keys, key))
 
+    def take(self, at: Integers) -> KeyColumns:
+        """The keys at these positions, which ascend."""
+        if len(at) == len(self):
+            return self
+        bounds = np.zeros(len(at) + 1, dtype=np.int64)
+        np.cumsum(np.diff(self.bounds)[at], out=bounds[1:])
+        rows = self.rows.take(positions(self.bounds[at], bounds))
+        return KeyColumns(self.heads.take(at), bounds, rows)
+
     def state(self, at: int) -> KeyState:
         """The state of the key at this position."""
         start, stop = self.bounds[at : at + 2].tolist()
         return state_of((int(column[at]) for column in self.heads), self.rows.rows(start, stop))
+
+
+def positions(starts: Integers, bounds: Integers) -> Integers | slice:
+    """Where rows stand that begin at `starts` somewhere, and at `bounds` one behind the other."""
+    lengths = np.diff(bounds)
+    if len(starts) and (starts[1:] == starts[:-1] + lengths[:-1]).all():
+        return slice(int(starts[0]), int(starts[0] + bounds[-1]))
+    return np.repeat(starts - bounds[:-1], lengths) + np.arange(bounds[-1])
 
 
 def place_of(keys: Integers, key: int) -> int:

@@ -23,6 +23,7 @@ from amends_pipeline.inventory.key_columns import (
     RowColumns,
     columns_of,
     fits,
+    positions,
     state_of,
 )
 from amends_pipeline.inventory.refold import INT64_MAX, KeyChange, KeyState
@@ -110,6 +111,9 @@ class KnownKeys(MutableMapping[int, KeyState]):
         """Let these states stand for their keys."""
         if isinstance(states, KeyColumns):
             self._put(states)
+        elif isinstance(states, KnownKeys):
+            self._put(states.take(np.flatnonzero(states._lengths != _APART)))  # noqa: SLF001 - of its own kind
+            self.update(states._apart)  # noqa: SLF001 - as above
         else:
             self.update(states)
 
@@ -133,7 +137,7 @@ class KnownKeys(MutableMapping[int, KeyState]):
         bounds = np.zeros(len(keys) + 1, dtype=np.int64)
         np.cumsum(lengths, out=bounds[1:])
         heads = Heads(*(column[keys] for column in self._heads))
-        return KeyColumns(heads, bounds, self._rows.take(_positions(starts, bounds)))
+        return KeyColumns(heads, bounds, self._rows.take(positions(starts, bounds)))
 
     def heads(self, keys: Integers) -> Heads:
         """These keys, which ascend and stand here, without their days. Peaks end at 64 bits."""
@@ -219,7 +223,7 @@ class KnownKeys(MutableMapping[int, KeyState]):
         held = np.flatnonzero(self._lengths != _APART)
         bounds = np.zeros(len(held) + 1, dtype=np.int64)
         np.cumsum(self._lengths[held], out=bounds[1:])
-        at = _positions(self._starts[held], bounds)
+        at = positions(self._starts[held], bounds)
         # One column after the other, so that no more than one stands twice.
         columns: list[NDArray[Any]] = list(self._rows)
         self._rows = RowColumns.empty(0)
@@ -230,11 +234,3 @@ class KnownKeys(MutableMapping[int, KeyState]):
         self._rows = RowColumns.of(columns)
         self._starts[held] = bounds[:-1]
         self._used = self._live
-
-
-def _positions(starts: Integers, bounds: Integers) -> Integers | slice:
-    """Where the rows of consecutive keys stand, one key behind the other."""
-    lengths = np.diff(bounds)
-    if len(starts) and (starts[1:] == starts[:-1] + lengths[:-1]).all():
-        return slice(int(starts[0]), int(starts[0] + bounds[-1]))
-    return np.repeat(starts - bounds[:-1], lengths) + np.arange(bounds[-1])

@@ -27,6 +27,8 @@ _FEW: Final = 24
 Integers = Sequence[int] | NDArray[np.int64]
 
 _header = struct.Struct(">iiIii").pack
+_HEADER_BYTES: Final = 20
+_ELEMENT: Final = np.dtype([("size", ">i4"), ("value", ">i8")])
 _length = struct.Struct(">i").pack
 _NULL: Final = _length(-1)
 
@@ -101,6 +103,13 @@ def texts(values: Sequence[str | None]) -> Texts:
 def blobs(values: Sequence[bytes | None]) -> Blobs:
     """Write byte strings; None is null."""
     return Blobs(_parts(17, values))
+
+
+def read_int8s(sent: bytes | None) -> NDArray[np.int64]:
+    """What `array_send` made of an int8[] without nulls, or of no array."""
+    if sent is None:
+        return np.zeros(0, dtype=np.int64)
+    return np.frombuffer(sent, _ELEMENT, offset=_HEADER_BYTES)["value"].astype(np.int64)
 
 
 def joined_blobs(count: int, elements: bytes) -> Blobs:

@@ -12,6 +12,7 @@ import numpy as np
 from amends_pipeline.inventory.config import NamespaceConfig
 from amends_pipeline.inventory.decision import Decision
 from amends_pipeline.inventory.key_columns import KeyChanges
+from amends_pipeline.inventory.known_keys import KnownKeys
 from amends_pipeline.inventory.refold import (
     EVERY_DAY,
     INT64_MAX,
@@ -25,6 +26,9 @@ from amends_pipeline.store import arrays, keys_together, page_columns, pages
 from amends_pipeline.store.at_once import Executes
 from amends_pipeline.store.pages import NO_PAGE
 from amends_pipeline.store.postgres import Connection
+
+MANY: Final = 24
+"""From that many keys on, reading them as columns is quicker."""
 
 # The page that a wanted day lies on may be missing; the one before it holds the entering balance.
 # OFFSET 0 keeps the planner from turning the loops inside out while it knows nothing of the tables.
@@ -72,6 +76,21 @@ def load_keys(
     connection: Connection, unit_id: int, config: NamespaceConfig, from_days: Mapping[int, int]
 ) -> Mapping[int, KeyState]:
     """State of each key, its rows from the page on that holds the wanted day, or an earlier one."""
+    if len(from_days) < MANY:
+        return _load(connection, unit_id, config, from_days)
+    for key in (min(from_days), max(from_days)):
+        _untouched(config, key)
+    columns, odd = keys_together.load(connection, unit_id, config, from_days)
+    if not odd:
+        return columns
+    loaded = KnownKeys(columns)
+    loaded.put(_load(connection, unit_id, config, odd))
+    return loaded
+
+
+def _load(
+    connection: Connection, unit_id: int, config: NamespaceConfig, from_days: Mapping[int, int]
+) -> Mapping[int, KeyState]:
     states = {key: _untouched(config, key) for key in from_days}
     wanted = {
         "unit": unit_id,
