@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import numpy as np
 
 from amends_pipeline.flows.bulk import rarely_collected
 from amends_pipeline.inventory import oracle
-from amends_pipeline.inventory.compare import Found, FoundConflict, found_rows
+from amends_pipeline.inventory.compare import Found, FoundConflict, FoundStatus
 from amends_pipeline.inventory.config import NamespaceConfig
+from amends_pipeline.inventory.envelope import VISIBLE, Type
+from amends_pipeline.inventory.slice import Records
 from amends_pipeline.inventory.verify import (
     Manifest,
     PartitionBoundary,
@@ -20,7 +25,7 @@ from amends_pipeline.inventory.verify import (
     oracle_can_read,
 )
 from amends_pipeline.kernel.errors import InputError
-from amends_pipeline.ports import LedgerStore, Snapshot
+from amends_pipeline.ports import OF_DAYS, LedgerStore, Snapshot
 
 WAIT_SECONDS = 10.0
 """How long a stand-alone verification waits for relay and view."""
@@ -136,15 +141,23 @@ def _judged(
     distance = distances(standing)
     expected, found, errors = None, None, []
     if oracle_can_read(distance):
-        try:
-            with rarely_collected():
-                expected = oracle.compute(config, _histories(snapshot, standing, progress))
-        except oracle.OracleError as failure:
-            errors.append(str(failure))
-    if expected is not None and not distance and not standing.stops:
         partitions = {each.boundary.partition for each in standing.partitions}
-        with rarely_collected():
-            found = _found(snapshot, config, partitions)
+        compared = not distance and not standing.stops
+        with rarely_collected(), ThreadPoolExecutor(1, "found") as thread:
+            reading: list[Future[Found]] = []
+
+            def histories() -> Iterator[oracle.History]:
+                yield from _histories(snapshot, standing, progress)
+                # What is compared is read while the oracle works out what should be there.
+                if compared:
+                    reading.append(thread.submit(_found, snapshot, config, partitions))
+
+            try:
+                expected = oracle.compute(config, histories())
+            except oracle.OracleError as failure:
+                errors.append(str(failure))
+            if expected is not None and compared:
+                found = reading[0].result()
     return judge(config, standing, expected=expected, found=found, errors=errors, manifest=manifest)
 
 
@@ -160,7 +173,7 @@ def _histories(
 
     def batches(partition: int, start: int, end: int) -> Iterator[oracle.RawBatch]:
         nonlocal passed
-        for records in snapshot.records(partition, start, end) if start < end else ():
+        for records in _ahead(snapshot.records(partition, start, end)) if start < end else ():
             yield oracle.RawBatch(records.offsets, records.keys, records.values)
             passed += records.until - records.start
             if progress is not None:
@@ -171,11 +184,31 @@ def _histories(
         yield oracle.History(partition, batches(partition, start, end), set_asides)
 
 
+def _ahead(runs: Iterator[Records]) -> Iterator[Records]:
+    """Hand out runs of records; the next one is read while the caller works on this one."""
+    with ThreadPoolExecutor(1, "read") as thread:
+        waiting = thread.submit(next, runs, None)
+        while (records := waiting.result()) is not None:
+            waiting = thread.submit(next, runs, None)
+            yield records
+
+
 def _found(snapshot: Snapshot, config: NamespaceConfig, partitions: Collection[int]) -> Found:
-    home = [key.partition in partitions for key in config.keys]
-    return found_rows(
-        (envelope for envelope in snapshot.visible() if home[envelope.key]),
-        [
+    """Read what readers see of the partitions' keys, and the evidence beside it."""
+    home = np.array([key.partition in partitions for key in config.keys], dtype=np.bool_)
+    rows = {
+        kind: oracle.DayRows(*(column[home[columns.keys]] for column in columns))
+        for kind, columns in snapshot.visible_days().items()
+    }
+    return Found(
+        balances=rows[Type.BALANCE_STATED],
+        alerts=rows[Type.ALERT_RAISED],
+        statuses=[
+            FoundStatus(each.key, each.type == Type.BLOCKED_STATED, each.reasons)
+            for each in snapshot.visible(VISIBLE - OF_DAYS)
+            if home[each.key]
+        ],
+        rejections=[
             oracle.Rejected(
                 each.partition,
                 each.rejection.offset,
@@ -186,7 +219,7 @@ def _found(snapshot: Snapshot, config: NamespaceConfig, partitions: Collection[i
             for each in snapshot.quarantine()
             if each.partition in partitions
         ],
-        [
+        conflicts=[
             FoundConflict(*each)
             for each in snapshot.conflicts()
             if config.partition_of((each.item, each.location)) in partitions

@@ -7,7 +7,6 @@ differs too.
 
 from __future__ import annotations
 
-from array import array
 from base64 import b64encode
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
@@ -16,7 +15,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from amends_pipeline.inventory.config import NamespaceConfig, StockKey
-from amends_pipeline.inventory.envelope import Envelope, Reasons, Type
+from amends_pipeline.inventory.envelope import Reasons
 from amends_pipeline.inventory.oracle import DayRows, OracleResult, Rejected
 from amends_pipeline.kernel.display import shown
 from amends_pipeline.kernel.instants import day_text
@@ -143,33 +142,6 @@ class Found(NamedTuple):
     statuses: Sequence[FoundStatus]
     rejections: Sequence[Rejected]
     conflicts: Sequence[FoundConflict]
-
-
-def found_rows(
-    envelopes: Iterable[Envelope],
-    rejections: Sequence[Rejected],
-    conflicts: Sequence[FoundConflict],
-) -> Found:
-    """Sort visible envelopes into columns, in the order they come in."""
-    balances = (array("q"), array("q"), array("q"))
-    alerts = (array("q"), array("q"), array("q"))
-    columns = {int(Type.BALANCE_STATED): balances, int(Type.ALERT_RAISED): alerts}
-    blocked = {int(Type.READY_STATED): False, int(Type.BLOCKED_STATED): True}
-    statuses: list[FoundStatus] = []
-    for envelope in envelopes:
-        column = columns.get(envelope.type)
-        if column is not None:
-            column[0].append(envelope.key)
-            column[1].append(envelope.day)
-            column[2].append(envelope.close)
-        elif envelope.type in blocked:
-            status = FoundStatus(envelope.key, blocked[envelope.type], envelope.reasons)
-            statuses.append(status)
-    return Found(_day_rows(*balances), _day_rows(*alerts), statuses, rejections, conflicts)
-
-
-def _day_rows(*columns: array[int]) -> DayRows:
-    return DayRows(*(np.array(column, dtype=np.int64) for column in columns))
 
 
 def differences(config: NamespaceConfig, expected: OracleResult, found: Found) -> list[Difference]:
@@ -311,6 +283,8 @@ def _differing_days(
     """Each (key, day, expected close, found close) that differs, blocked keys left out."""
     certain = ~np.isin(found.keys, result.blocked())
     found = DayRows(found.keys[certain], found.days[certain], found.closes[certain])
+    if _equal(expected, found):
+        return []
     wanted, seen = _unpaired(expected, found)
     rows = _differing(
         {(key, day): close for key, day, close in wanted.rows()},
@@ -318,6 +292,21 @@ def _differing_days(
     )
     return sorted(
         ((key, day, one, other) for (key, day), one, other in rows), key=lambda row: row[:2]
+    )
+
+
+def _equal(expected: DayRows, found: DayRows) -> bool:
+    """Tell whether both say the same; the expected rows are in order."""
+    if len(expected.keys) != len(found.keys):
+        return False
+    order = np.lexsort((found.days, found.keys))
+    return all(
+        np.array_equal(one, other[order])
+        for one, other in (
+            (expected.keys, found.keys),
+            (expected.days, found.days),
+            (expected.closes, found.closes),
+        )
     )
 
 

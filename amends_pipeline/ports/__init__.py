@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING, Protocol
 from amends_pipeline.inventory.authority import Authority
 from amends_pipeline.inventory.config import NamespaceConfig
 from amends_pipeline.inventory.decision import Decision, Identity
-from amends_pipeline.inventory.envelope import Envelope, EnvelopeBatch, OutputId
+from amends_pipeline.inventory.envelope import VISIBLE, Envelope, EnvelopeBatch, OutputId, Type
 from amends_pipeline.inventory.refold import KeyState
 from amends_pipeline.inventory.slice import Records
 from amends_pipeline.ports.bank import BankJournal
 from amends_pipeline.ports.operations import Counted, Landed, Operations, Verdict
 from amends_pipeline.ports.values import (
+    OF_DAYS,
     ConflictRef,
+    DayColumns,
     Evidence,
     Extent,
     NamespaceInfo,
@@ -40,9 +42,11 @@ if TYPE_CHECKING:  # they bring a library along that only batches need
     from amends_pipeline.inventory.identities import Found
 
 __all__ = [
+    "OF_DAYS",
     "BankJournal",
     "ConflictRef",
     "Counted",
+    "DayColumns",
     "Evidence",
     "Extent",
     "Landed",
@@ -169,8 +173,12 @@ class Snapshot(Protocol):
         """Declared records by offset."""
         ...
 
-    def visible(self) -> Iterator[Envelope]:
-        """The rows that readers see, in the order of their encoded ids."""
+    def visible(self, types: Iterable[Type] = VISIBLE) -> Iterator[Envelope]:
+        """The rows that readers see, or those of some types, in the order of their encoded ids."""
+        ...
+
+    def visible_days(self) -> Mapping[Type, DayColumns]:
+        """The alerts and balances among them, each as columns without a cause."""
         ...
 
     def quarantine(self) -> Iterator[Quarantined]:

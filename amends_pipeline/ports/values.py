@@ -5,11 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from amends_pipeline.inventory.authority import Authority, Observation
-from amends_pipeline.inventory.envelope import EnvelopeBatch
+from amends_pipeline.inventory.envelope import EnvelopeBatch, Type
 from amends_pipeline.inventory.slice import Rejection
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+OF_DAYS: Final = frozenset({Type.ALERT_RAISED, Type.BALANCE_STATED})
+"""What readers see of a key and a day; the others of it are statuses."""
 
 
 class Unit(NamedTuple):
@@ -112,6 +119,16 @@ class NamespaceInfo(NamedTuple):
     """For each partition, the source offset that the namespace starts from."""
     follows: bool
     """Whether the sensor asks for runs of its units."""
+
+
+class DayColumns(NamedTuple):
+    """Facts of keys and days that readers see, as columns of equal length, in any order."""
+
+    keys: NDArray[np.int64]
+    """Key numbers of the configuration."""
+    days: NDArray[np.int64]
+    """Days since 1970-01-01."""
+    closes: NDArray[np.int64]
 
 
 class UnitStanding(NamedTuple):

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
+
+import numpy as np
 
 from amends_pipeline.inventory.authority import Candidate
 from amends_pipeline.inventory.config import NamespaceConfig
-from amends_pipeline.inventory.envelope import Envelope
+from amends_pipeline.inventory.envelope import VISIBLE, Envelope, Type
 from amends_pipeline.inventory.slice import Records
-from amends_pipeline.inventory.view import visible
 from amends_pipeline.ports import (
+    OF_DAYS,
     ConflictRef,
+    DayColumns,
     Extent,
     NamespaceInfo,
     Progress,
@@ -84,11 +87,16 @@ class MemorySnapshot:
         """Declared records by offset."""
         return self._set_asides[partition].copy()
 
-    def visible(self) -> Iterator[Envelope]:
+    def visible(self, types: Iterable[Type] = VISIBLE) -> Iterator[Envelope]:
         """Rows that readers see, in the order of their encoded ids."""
         # Families are numbered by name and keys by encoded key, so ids sort as their texts do.
         rows = sorted(chain.from_iterable(self._view))
-        return (envelope for _, envelope in rows if visible(envelope))
+        kinds = VISIBLE.intersection(types)
+        return (envelope for _, envelope in rows if envelope.type in kinds)
+
+    def visible_days(self) -> Mapping[Type, DayColumns]:
+        """Alerts and balances that readers see, as columns."""
+        return {kind: _day_columns(self.visible([kind])) for kind in OF_DAYS}
 
     def quarantine(self) -> Iterator[Quarantined]:
         """Rejected records by partition and offset."""
@@ -105,6 +113,11 @@ class MemorySnapshot:
             if len(candidates) > 1:
                 item, location = self._config.keys[key].stock_key
                 yield ConflictRef(item, location, txn_id, revision)
+
+
+def _day_columns(envelopes: Iterable[Envelope]) -> DayColumns:
+    rows = [(each.key, each.day, each.close) for each in envelopes]
+    return DayColumns(*np.array(rows, np.int64).reshape(-1, 3).T)
 
 
 def read(table: SourcePartition, start: int, until: int, limit: int) -> Records:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from amends_pipeline.inventory.classify import Code
 from amends_pipeline.inventory.config import NamespaceConfig
-from amends_pipeline.inventory.envelope import VISIBLE, Envelope
+from amends_pipeline.inventory.envelope import VISIBLE, Envelope, Type
 from amends_pipeline.inventory.slice import Records, Rejection
 from amends_pipeline.kernel.errors import InputError
 from amends_pipeline.ports import (
+    OF_DAYS,
     ConflictRef,
+    DayColumns,
     Extent,
     NamespaceInfo,
     Progress,
@@ -48,30 +53,35 @@ SELECT u.partition, q.source_offset, q.code, q.raw_key, q.value
 FROM amends.quarantine q JOIN amends.unit u ON u.id = q.unit_id
 WHERE q.unit_id = ANY(%s) ORDER BY u.partition, q.source_offset
 """
-# Two records make a conflict, so at least one of them is an observation.
+# Three integers a row, those of 256 keys side by side in one byte string: a row of its own costs
+# more than what it holds. Each is as long as its column, the highest byte first.
+SELECT_DAYS: Final = """
+SELECT v.type, string_agg(int4send(v.key) || int4send(v.day) || int8send(v.close), ''::bytea)
+FROM amends.view_row v WHERE v.unit_id = ANY(%s) AND v.type = ANY(%s)
+GROUP BY v.type, v.key / 256
+"""
+DAY_ROW: Final = np.dtype([("key", ">i4"), ("day", ">i4"), ("close", ">i8")])
+# Two records make a conflict, so at least one of them is an observation: either two observations
+# differ, or one of them differs from what is in force.
 # Of tables without statistics the planner thinks that a loop over all rows of a key is cheap.
 NESTED_LOOPS: Final = {
     "off": "SET LOCAL enable_nestloop = off",
     "on": "SET LOCAL enable_nestloop = on",
 }
 SELECT_CONFLICTS: Final = """
-WITH observed AS MATERIALIZED (
-    SELECT DISTINCT unit_id, key, txn_id, revision, kind, day, nanosecond, qty
-    FROM amends.observation WHERE unit_id = ANY(%s)
-), said AS (
-    SELECT * FROM observed
-    UNION
-    SELECT a.unit_id, a.key, coalesce(a.long_txn_id, a.txn_id), a.revision, a.kind, a.day,
-        a.nanosecond, a.qty
-    FROM amends.authority a
-    WHERE a.unit_id = ANY(%s) AND EXISTS (
-        SELECT FROM observed o WHERE o.unit_id = a.unit_id AND o.key = a.key
-            AND o.txn_id = coalesce(a.long_txn_id, a.txn_id) AND o.revision = a.revision)
-)
 SELECT k.item, k.location, c.txn_id, c.revision
 FROM (
-    SELECT unit_id, key, txn_id, revision FROM said
-    GROUP BY unit_id, key, txn_id, revision HAVING count(*) > 1
+    SELECT key, txn_id, revision
+    FROM amends.observation WHERE unit_id = ANY(%s)
+    GROUP BY unit_id, key, txn_id, revision
+    HAVING min(kind) <> max(kind) OR min(day) <> max(day)
+        OR min(nanosecond) <> max(nanosecond) OR min(qty) <> max(qty)
+    UNION
+    SELECT o.key, o.txn_id, o.revision
+    FROM amends.observation o JOIN amends.authority a ON a.unit_id = o.unit_id AND a.key = o.key
+        AND coalesce(a.long_txn_id, a.txn_id) = o.txn_id AND a.revision = o.revision
+    WHERE o.unit_id = ANY(%s)
+        AND (o.kind, o.day, o.nanosecond, o.qty) <> (a.kind, a.day, a.nanosecond, a.qty)
 ) c
 JOIN amends.stock_key k ON k.namespace_id = %s AND k.number = c.key
 ORDER BY c.key, c.txn_id COLLATE "C", c.revision
@@ -129,10 +139,17 @@ class PostgresSnapshot:
         """Declared records by offset."""
         return read_set_asides(self._connection, self._unit(partition))
 
-    def visible(self) -> Iterator[Envelope]:
+    def visible(self, types: Iterable[Type] = VISIBLE) -> Iterator[Envelope]:
         """Rows that readers see, in the order of their encoded ids."""
-        kinds = sorted(map(int, VISIBLE))
+        kinds = sorted(map(int, types))
         return map(view_rows.envelope, self._stream(SELECT_VISIBLE, list(self._home.units), kinds))
+
+    def visible_days(self) -> Mapping[Type, DayColumns]:
+        """Alerts and balances that readers see, as columns."""
+        parts: dict[Type, list[NDArray[Any]]] = {kind: [] for kind in OF_DAYS}
+        for kind, joined in self._rows(SELECT_DAYS, list(self._home.units), [*map(int, parts)]):
+            parts[Type(kind)].append(np.frombuffer(joined, DAY_ROW))
+        return {kind: _day_columns(found) for kind, found in parts.items()}
 
     def quarantine(self) -> Iterator[Quarantined]:
         """Rejected records by partition and offset."""
@@ -146,7 +163,10 @@ class PostgresSnapshot:
     def conflicts(self) -> Iterator[ConflictRef]:
         """Revisions with more than one candidate, in key and identity order."""
         units = list(self._home.units)
-        rows = self._stream(SELECT_CONFLICTS, units, units, self._home.id, hashed=True)
+        self._connection.execute(NESTED_LOOPS["off"])
+        # No cursor: what is declared as one is worked out by one process, and few rows come out.
+        rows = self._rows(SELECT_CONFLICTS, units, units, self._home.id)
+        self._connection.execute(NESTED_LOOPS["on"])
         return (ConflictRef(*row) for row in rows)
 
     def _unit(self, partition: int) -> int:
@@ -161,21 +181,18 @@ class PostgresSnapshot:
         return self._connection.execute(statement, parameters, binary=True)
 
     def _stream(
-        self,
-        statement: str,
-        *parameters: object,
-        at_once: int = ROWS_AT_ONCE,
-        hashed: bool = False,
+        self, statement: str, *parameters: object, at_once: int = ROWS_AT_ONCE
     ) -> Iterator[tuple[Any, ...]]:
         self._cursors += 1
         with self._connection.cursor(f"rows{self._cursors}") as cursor:
             cursor.itersize = at_once
-            if hashed:
-                self._connection.execute(NESTED_LOOPS["off"])
             cursor.execute(statement, parameters, binary=True)
-            if hashed:
-                self._connection.execute(NESTED_LOOPS["on"])
             yield from cursor
+
+
+def _day_columns(parts: Sequence[NDArray[Any]]) -> DayColumns:
+    rows = np.concatenate([np.empty(0, DAY_ROW), *parts])
+    return DayColumns(*(rows[name].astype(np.int64) for name in ("key", "day", "close")))
 
 
 def read_set_asides(connection: Connection, unit_id: int) -> list[SetAside]:

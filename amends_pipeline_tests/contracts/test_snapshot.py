@@ -1,9 +1,10 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from amends_pipeline.inventory.classify import Code
-from amends_pipeline.inventory.envelope import encoded_id
+from amends_pipeline.inventory.envelope import Type, encoded_id
 from amends_pipeline.inventory.slice import Rejection
 from amends_pipeline.kernel.errors import UnknownNamespace
 from amends_pipeline.ports import ConflictRef, Extent, Quarantined, Role, SourceRecord
@@ -33,9 +34,22 @@ def seen(snapshot, partitions=1):
         "records": [list(snapshot.records(p, 0, 100)) for p in range(partitions)],
         "set-asides": [list(snapshot.set_asides(p)) for p in range(partitions)],
         "visible": list(snapshot.visible()),
+        "visible days": days_of(snapshot),
         "quarantine": list(snapshot.quarantine()),
         "conflicts": list(snapshot.conflicts()),
     }
+
+
+def days_of(snapshot):
+    """Alerts and balances of the columns, as rows in order."""
+    found = snapshot.visible_days()
+    for columns in found.values():
+        assert [(each.dtype, each.ndim) for each in columns] == [(np.int64, 1)] * 3
+    return sorted(
+        (kind, *row)
+        for kind, columns in found.items()
+        for row in zip(*(each.tolist() for each in columns), strict=True)
+    )
 
 
 def test_a_snapshot_shows_what_the_store_shows(bench):
@@ -150,9 +164,24 @@ def test_readers_see_statements_in_the_order_of_encoded_ids(ledger):
         bench.drain(partition=partition)
     with ledger.store.snapshot("main") as snapshot:
         ids = [encoded_id(bench.config, each.output_id) for each in snapshot.visible()]
+        days = days_of(snapshot)
+        statuses = [
+            encoded_id(bench.config, each.output_id)
+            for each in snapshot.visible([Type.BLOCKED_STATED, Type.READY_STATED])
+        ]
     # An alert, two balances and a status of each key.
     assert len(ids) == len(set(ids)) == 4 * len(AWKWARD_KEYS)
     assert ids == sorted(ids, key=str.encode)
+    assert [each for each in days if each[0] == Type.ALERT_RAISED] == [
+        (Type.ALERT_RAISED, key, 20_462, 50) for key in range(len(AWKWARD_KEYS))
+    ]
+    assert [each for each in days if each[0] == Type.BALANCE_STATED] == [
+        (Type.BALANCE_STATED, key, day, close)
+        for key in range(len(AWKWARD_KEYS))
+        for day, close in ((20_462, 50), (20_463, 0))
+    ]
+    assert len(days) + len(AWKWARD_KEYS) == len(ids)
+    assert statuses == [each for each in ids if '"key-status"' in each]
 
 
 def test_withdrawals_are_not_seen(bench):
@@ -164,6 +193,7 @@ def test_withdrawals_are_not_seen(bench):
             a status v1 READY, by A r1 at 0
             """
         )
+        assert days_of(snapshot) == [(Type.BALANCE_STATED, 0, 20_455, 95)]
     assert len(list(bench.store.outbox(bench.unit()))) == 7
 
 
@@ -171,6 +201,7 @@ def test_pending_rows_are_not_seen(bench):
     bench.work("A r1 NEW day 1 -5")
     with bench.store.snapshot("main") as snapshot:
         assert list(snapshot.visible()) == []
+        assert days_of(snapshot) == []
     bench.publish()
     with bench.store.snapshot("main") as snapshot:
         assert list(snapshot.visible()) == []

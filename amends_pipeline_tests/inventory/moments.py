@@ -6,14 +6,17 @@ import json
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from amends_pipeline.flows.verify import verify
 from amends_pipeline.inventory.classify import Code
 from amends_pipeline.inventory.config import parse_configuration
-from amends_pipeline.inventory.envelope import STATUS_DAY, Cause, Envelope, Type
+from amends_pipeline.inventory.envelope import STATUS_DAY, VISIBLE, Cause, Envelope, Type
 from amends_pipeline.inventory.slice import Records, Rejection
 from amends_pipeline.inventory.verify import parse_manifest
 from amends_pipeline.ports import (
     ConflictRef,
+    DayColumns,
     Extent,
     NamespaceInfo,
     Progress,
@@ -144,8 +147,19 @@ class Moment:
     def set_asides(self, partition):
         return self.set_asides_ if partition == self.partition else []
 
-    def visible(self):
-        return shown(self.visible_, self.namespace)
+    def visible(self, types=VISIBLE):
+        return (each for each in shown(self.visible_, self.namespace) if each.type in types)
+
+    def visible_days(self):
+        return {
+            kind: DayColumns(
+                *(
+                    np.array([getattr(each, name) for each in self.visible([kind])], dtype=np.int64)
+                    for name in ("key", "day", "close")
+                )
+            )
+            for kind in (Type.ALERT_RAISED, Type.BALANCE_STATED)
+        }
 
     def quarantine(self):
         return iter(self.quarantine_)
