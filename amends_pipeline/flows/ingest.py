@@ -241,7 +241,7 @@ class Worker:
 
     def _load_authorities(self, slice_: Slice) -> None:
         known = self._known.authorities
-        missing = list(identities(slice_) - known.keys())
+        missing = [each for each in identities(slice_) if each not in known]
         if missing and self._met is not None:
             keys, txn_ids = zip(*missing, strict=True)
             met = self._met.sift(hashes(np.array(keys, dtype=np.int64), txn_ids))

@@ -201,7 +201,7 @@ class _Slow:
         state = folded.state
         self._lines += [
             _Line(number, state.key, *publication, folded.causes.of(publication.day))
-            for publication in folded.published
+            for publication in folded.published.one_by_one()
         ]
         if folded.status_cause is not None:
             blocked = state.status is Status.BLOCKED

@@ -132,26 +132,26 @@ def _publish(
     folded: list[Folded], accepted: list[Accepted]
 ) -> tuple[EnvelopeBatch, dict[int, KeyChange]]:
     batch = EnvelopeBatch()
-    cause_positions: dict[int, int] = {}
+    positions: dict[int, int] = {}
 
-    def cause(at: int) -> int:
-        position = cause_positions.get(at)
-        if position is None:
-            record = accepted[at]
-            position = cause_positions[at] = len(batch.causes)
-            batch.causes.append(Cause(record.offset, record.txn_id, record.candidate.revision))
-        return position
+    def causes(records: list[int]) -> Iterable[int]:
+        """Positions of the causing records among the causes, which take them in as they come."""
+        for at in dict.fromkeys(records):
+            if at not in positions:
+                record = accepted[at]
+                positions[at] = len(batch.causes)
+                batch.causes.append(Cause(record.offset, record.txn_id, record.candidate.revision))
+        return map(positions.__getitem__, records)
 
     states: dict[int, KeyChange] = {}
     for key_folded in folded:
         state, published = key_folded.state, key_folded.published
-        batch.keys.extend([state.key] * len(published))
-        for publication in published:
-            batch.types.append(publication.type)
-            batch.days.append(publication.day)
-            batch.versions.append(publication.version)
-            batch.closes.append(publication.close)
-            batch.cause_index.append(cause(key_folded.causes.of(publication.day)))
+        batch.keys += [state.key] * len(published.days)
+        batch.types += published.types
+        batch.days += published.days
+        batch.versions += published.versions
+        batch.closes += published.closes
+        batch.cause_index += causes(key_folded.causes.of_each(published.days))
         if key_folded.status_cause is not None:
             blocked = state.status is Status.BLOCKED
             if blocked:
@@ -161,7 +161,7 @@ def _publish(
             batch.days.append(STATUS_DAY)
             batch.versions.append(state.status_version)
             batch.closes.append(0)
-            batch.cause_index.append(cause(key_folded.status_cause))
+            batch.cause_index += causes([key_folded.status_cause])
         states[state.key] = KeyChange(state, key_folded.changed)
     return batch, states
 

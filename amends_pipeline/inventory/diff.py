@@ -6,8 +6,10 @@ Versions are per output id, start at 1 and have no gaps. Only a changed payload 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from itertools import compress
+from operator import add, mul, ne
+from typing import Final, NamedTuple
 
 from amends_pipeline.inventory.envelope import Type
 from amends_pipeline.inventory.refold import Rows, Span
@@ -22,52 +24,82 @@ class Publication(NamedTuple):
     close: int
 
 
-def reconcile(old: Rows, new: Rows, span: Span) -> tuple[Rows, list[Publication]]:
+class Publications(NamedTuple):
+    """Changed outputs of a key's days, as columns of equal length: types, days, versions, closes.
+
+    A late correction may change hundreds of them, and nobody looks at them one by one.
+    """
+
+    types: list[int]
+    days: list[int]
+    versions: list[int]
+    closes: list[int]
+
+    def one_by_one(self) -> Iterator[Publication]:
+        """The same as values."""
+        columns = zip(*self, strict=True)
+        return (Publication(Type(type_), *rest) for type_, *rest in columns)
+
+
+def reconcile(old: Rows, new: Rows, span: Span) -> tuple[Rows, Publications]:
     """Compare published columns of the same days and allocate versions where they differ.
 
     `old` and `new` have equal `days` and equal versions; only rows in `span` are looked at.
     Returns `new` with its versions moved on, and the publications in the order of their encoded
     ids: alerts by day, then balances by day.
     """
-    balance_versions = new.balance_versions
-    alert_versions = new.alert_versions
-    alerts: list[Publication] = []
-    balances: list[Publication] = []
-    for i in range(*span):
-        same_close = old.closes[i] == new.closes[i]
-        if new.alerting[i]:
-            if not (old.alerting[i] and same_close):
-                alerts.append(_publication(Type.ALERT_RAISED, new, i, alert_versions[i]))
-        elif old.alerting[i]:
-            alerts.append(_publication(Type.ALERT_RETRACTED, new, i, alert_versions[i]))
-        if new.present[i]:
-            if not (old.present[i] and same_close):
-                balances.append(_publication(Type.BALANCE_STATED, new, i, balance_versions[i]))
-        elif old.present[i]:
-            balances.append(_publication(Type.BALANCE_RETRACTED, new, i, balance_versions[i]))
-    versioned = new._replace(
-        balance_versions=_moved_on(balance_versions, new.days, balances, span),
-        alert_versions=_moved_on(alert_versions, new.days, alerts, span),
+    part = slice(*span)
+    closes = new.closes[part]
+    facts = _Facts(new.days[part], closes, list(map(ne, old.closes[part], closes)))
+    alert_versions, alerts = facts.compare(
+        old.alerting[part], new.alerting[part], new.alert_versions[part], _ALERTS
     )
-    return versioned, alerts + balances
+    balance_versions, balances = facts.compare(
+        old.present[part], new.present[part], new.balance_versions[part], _BALANCES
+    )
+    versioned = new._replace(
+        balance_versions=_with(new.balance_versions, span, balance_versions),
+        alert_versions=_with(new.alert_versions, span, alert_versions),
+    )
+    return versioned, Publications(*map(add, alerts, balances))
 
 
-def _publication(kind: Type, rows: Rows, i: int, version: int) -> Publication:
-    stated = kind in (Type.ALERT_RAISED, Type.BALANCE_STATED)
-    return Publication(kind, rows.days[i], version + 1, rows.closes[i] if stated else 0)
+_ALERTS: Final = (int(Type.ALERT_RETRACTED), int(Type.ALERT_RAISED))
+_BALANCES: Final = (int(Type.BALANCE_RETRACTED), int(Type.BALANCE_STATED))
+"""What is said of an output that is withdrawn, and of one that is stated."""
 
 
-def _moved_on(
-    versions: list[int], days: list[int], published: list[Publication], span: Span
-) -> list[int]:
-    if not published:
-        return versions
-    moved = versions.copy()
-    position = span.start
-    for publication in published:
-        position = days.index(publication.day, position)
-        moved[position] = publication.version
-    return moved
+class _Facts(NamedTuple):
+    """Consecutive rows: what outputs of each family are made of."""
+
+    days: list[int]
+    closes: list[int]
+    moved: list[bool]
+    """Whether the close is another one than before."""
+
+    def compare(
+        self, was: list[bool], now: list[bool], versions: list[int], types: tuple[int, int]
+    ) -> tuple[list[int], Publications]:
+        """Versions after it, and what to publish, of outputs that were and are stated or not."""
+        if True not in was and True not in now:
+            return versions, Publications([], [], [], [])
+        differs = [
+            stated is not before or (stated and moved)
+            for before, stated, moved in zip(was, now, self.moved, strict=True)
+        ]
+        versions = list(map(add, versions, differs))
+        stated = list(compress(now, differs))
+        published = Publications(
+            [types[each] for each in stated],
+            list(compress(self.days, differs)),
+            list(compress(versions, differs)),
+            list(map(mul, compress(self.closes, differs), stated)),
+        )
+        return versions, published
+
+
+def _with(column: list[int], span: Span, part: list[int]) -> list[int]:
+    return column[: span.start] + part + column[span.stop :]
 
 
 class Change(NamedTuple):
@@ -91,3 +123,9 @@ class Causes:
     def of(self, day: int) -> int:
         """Position of the causing record. Every published day has one."""
         return self._records[bisect_right(self._days, day) - 1]
+
+    def of_each(self, days: Sequence[int]) -> list[int]:
+        """The same of many days."""
+        if len(self._records) == 1:
+            return self._records * len(days)
+        return list(map(self.of, days))

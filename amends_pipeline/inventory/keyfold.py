@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from amends_pipeline.inventory.authority import Accepted, Authority
-from amends_pipeline.inventory.diff import Causes, Change, Publication, reconcile
+from amends_pipeline.inventory.diff import Causes, Change, Publications, reconcile
 from amends_pipeline.inventory.refold import (
     EVERY_DAY,
     KeyState,
@@ -42,7 +42,7 @@ class Folded(NamedTuple):
     state: KeyState
     changed: Span
     """Rows of `state` that differ from what was stored."""
-    published: list[Publication]
+    published: Publications
     causes: Causes
     status_cause: int | None
     """Position of the record that last changed the status; None when it is as committed."""
@@ -165,7 +165,7 @@ class KeyFold:
             status=self.status,
             status_version=state.status_version + restated,
             reasons=reasons,
-            peak=max(state.peak, *(abs(close) for close in rows.closes[slice(*span)]), 0),
+            peak=max(state.peak, *map(abs, rows.closes[slice(*span)]), 0),
             rows=rows,
         )
         status_cause = self._status_cause if restated else None

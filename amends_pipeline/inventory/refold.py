@@ -227,6 +227,8 @@ def prune(rows: Rows, span: Span, stored: list[int]) -> tuple[Rows, Span]:
     A stored day stays, even without movement and unpublished: rows that a store holds may change,
     but none disappears without its notice. Returns the rows and what `span` has become.
     """
+    if 0 not in rows.counts[slice(*span)]:
+        return rows, span
     idle = [
         i
         for i in range(*span)

@@ -130,10 +130,12 @@ def _numbers(values: Integers, oid: int, size: int, pair: str, kind: str) -> byt
     count = len(values)
     if not count:
         return _header(0, 0, oid, 0, 0)[:12]
+    pack: Callable[..., bytes] = _pairs[pair].pack
     try:
         if count <= _FEW:
-            pack: Callable[..., bytes] = _pairs[pair].pack
             body = b"".join([pack(size, value) for value in values])
+        elif isinstance(values, list) and values.count(values[0]) == count:
+            body = pack(size, values[0]) * count
         else:
             if isinstance(values, np.ndarray) and not _fit(values, 8 * size):
                 raise too_large(values, size)

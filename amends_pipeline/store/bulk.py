@@ -57,12 +57,16 @@ class Table:
         self._numbers = [kind.number for kind in self._kinds if kind.number is not None]
         names = ", ".join(columns)
         types = ", ".join(f"%s::{kind.name}[]" for kind in self._kinds)
+        places = ", ".join(f"%s::{kind.name}" for kind in self._kinds)
         self._insert = f"INSERT INTO {name} ({names}) SELECT * FROM unnest({types})"  # noqa: S608 - constants of the callers
+        self._insert_one = f"INSERT INTO {name} ({names}) VALUES ({places})"  # noqa: S608 - as above
         self._copy = f"COPY {name} ({names}) FROM STDIN (FORMAT binary)"
 
     def insert(self, to: Executes, columns: Sequence[Column]) -> None:
         """Write rows given as columns, by one statement."""
-        if columns[0]:
+        if len(columns[0]) == 1:
+            to.execute(self._insert_one, [value for (value,) in columns])
+        elif columns[0]:
             kinds = zip(self._kinds, columns, strict=True)
             to.execute(self._insert, [kind.array(column) for kind, column in kinds])
 

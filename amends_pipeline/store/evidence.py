@@ -50,15 +50,24 @@ CROSS JOIN LATERAL (
     WHERE unit_id = %s AND key = w.key AND txn_id = w.txn_id COLLATE "C" OFFSET 0
 ) a
 """
-SAVE_AUTHORITIES: Final = """
+_SAVE: Final = """
 INSERT INTO amends.authority (unit_id, revision, source_offset, qty, nanosecond, key, day, kind,
     conflicted, txn_id, long_txn_id)
-SELECT %s, * FROM unnest(%s::int8[], %s::int8[], %s::int8[], %s::int8[], %s::int4[], %s::int4[],
-    %s::int2[], %s::boolean[], %s::text[], %s::text[])
+{rows}
 ON CONFLICT (unit_id, key, txn_id) DO UPDATE SET revision = excluded.revision,
     source_offset = excluded.source_offset, qty = excluded.qty, nanosecond = excluded.nanosecond,
     day = excluded.day, kind = excluded.kind, conflicted = excluded.conflicted
 """
+SAVE_AUTHORITIES: Final = _SAVE.format(
+    rows="""
+SELECT %s, * FROM unnest(%s::int8[], %s::int8[], %s::int8[], %s::int8[], %s::int4[], %s::int4[],
+    %s::int2[], %s::boolean[], %s::text[], %s::text[])"""
+)
+SAVE_AUTHORITY: Final = _SAVE.format(
+    rows="""
+VALUES (%s::int4, %s::int8, %s::int8, %s::int8, %s::int8, %s::int4, %s::int4, %s::int2,
+    %s::boolean, %s::text, %s::text)"""
+)
 SELECT_KEY_AUTHORITIES: Final = """
 SELECT coalesce(long_txn_id, txn_id), revision, kind, day, nanosecond, qty, source_offset,
     conflicted
@@ -194,12 +203,12 @@ class EvidenceWrites:
     def _save_changed(self, to: Executes, unit_id: int) -> None:
         if not self._changed:
             return
-        columns = _authority_columns(unit_id, self._changed)
-        parameters = [
-            kind.array(column)
-            for (name, kind), column in zip(_AUTHORITY.items(), columns, strict=True)
-            if name != "unit_id"
-        ]
+        columns = dict(zip(_AUTHORITY, _authority_columns(unit_id, self._changed), strict=True))
+        del columns["unit_id"]
+        if len(self._changed) == 1:
+            to.execute(SAVE_AUTHORITY, (unit_id, *(value for (value,) in columns.values())))
+            return
+        parameters = [_AUTHORITY[name].array(column) for name, column in columns.items()]
         to.execute(SAVE_AUTHORITIES, (unit_id, *parameters))
 
     def _added(self, unit_id: int) -> Iterator[tuple[Table, list[Sequence[Any]]]]:

@@ -53,10 +53,7 @@ MOVE_RELAY: Final = "UPDATE amends.relay_progress SET acknowledged = %s WHERE un
 MOVE_VIEW: Final = """
 UPDATE amends.view_progress SET view_next = %s, view_stop = %s WHERE unit_id = %s
 """
-INSERT_OUTBOX: Final = f"""
-INSERT INTO amends.outbox_segment (unit_id, base, count, {segments.COLUMNS})
-VALUES (%s, %s, %s, {segments.PLACES})
-"""  # noqa: S608 - columns of a constant
+INSERT_OUTBOX: Final = segments.Insertion("amends.outbox_segment")
 SELECT_NEXT_SEQUENCE: Final = "SELECT next_sequence FROM amends.worker_progress WHERE unit_id = %s"
 SELECT_ACKNOWLEDGED: Final = "SELECT acknowledged FROM amends.relay_progress WHERE unit_id = %s"
 # Sequences are consecutive, so a limit of rows is a range of bases.
@@ -364,8 +361,7 @@ def _save_outbox(to: Executes, unit_id: int, decisions: Sequence[Decision]) -> N
     base = decisions[0].base_sequence
     envelopes = joined([decision.envelopes for decision in decisions])
     for at, part in segments.split(envelopes):
-        row = (unit_id, base + at, len(part), *segments.parameters(part))
-        to.execute(INSERT_OUTBOX, row)
+        to.execute(*INSERT_OUTBOX.of(unit_id, base + at, part))
 
 
 def _segment(unit: Unit, row: Sequence[object]) -> Segment:

@@ -21,6 +21,11 @@ if TYPE_CHECKING:
 NAMESPACE_UID = 65534
 CLONE_NEWUSER = 0x10000000
 PR_SET_PDEATHSIG = 1
+# A server's process keeps what memory it frees up to this much. glibc's default gives it back after
+# each statement and asks for it again, page by page: a quarter of a small commit's processor time.
+# Allocations below the second number are not mapped one by one either, which is what glibc would
+# find out by itself if the first one were not set.
+MEMORY = {"MALLOC_TRIM_THRESHOLD_": f"{64 << 20}", "MALLOC_MMAP_THRESHOLD_": f"{32 << 20}"}
 
 try:
     import ctypes
@@ -93,7 +98,8 @@ class Runner(NamedTuple):
 def environment() -> dict[str, str]:
     """Return the environment of the server: none of the user's PG* settings, zone or locale."""
     kept = {k: v for k, v in os.environ.items() if k.endswith("LIBRARY_PATH")}
-    return {**kept, "PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "TZ": "UTC"}
+    path = os.environ.get("PATH", os.defpath)
+    return {**kept, **MEMORY, "PATH": path, "LC_ALL": "C", "TZ": "UTC"}
 
 
 def choose_runner(folder: Path, binaries: Path) -> Runner:

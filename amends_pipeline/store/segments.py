@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from amends_pipeline.inventory.envelope import ENCODER_VERSION, Cause, EnvelopeBatch
-from amends_pipeline.kernel.errors import ProtocolStop
+from amends_pipeline.kernel.errors import CounterExhausted, ProtocolStop
 from amends_pipeline.ports import Segment
 from amends_pipeline.store import arrays, bulk
 
@@ -27,7 +27,6 @@ COLUMNS: Final = (
 """Columns of a segment after its base and count, in the order of `parameters` and `decode`."""
 PLACES: Final = ", ".join(["%s"] * len(COLUMNS.split(", ")))
 
-_NARROW: Final = 2**31
 _UTF8: Final = 4
 """Bytes that a character takes at most."""
 
@@ -47,16 +46,41 @@ def split(batch: EnvelopeBatch) -> Iterator[tuple[int, EnvelopeBatch]]:
         yield part.start, run
 
 
+class Insertion:
+    """Statements that insert a segment into a table of them.
+
+    Columns that are null are left out where all of them are: psycopg reads a statement with more
+    than 50 parameters anew each time, and a commit's other writes need the rest of them.
+    """
+
+    def __init__(self, table: str) -> None:
+        columns = ["unit_id", "base", "count", *COLUMNS.split(", ")]
+        self._plain_count = columns.index("wide_version")
+        self._whole, self._plain = (
+            f"INSERT INTO {table} ({', '.join(part)}) VALUES ({', '.join(['%s'] * len(part))})"  # noqa: S608 - constants of the callers
+            for part in (columns, columns[: self._plain_count])
+        )
+
+    def of(self, unit_id: int, base: int, part: EnvelopeBatch) -> tuple[str, list[Any]]:
+        """The statement for a segment, and its parameters."""
+        row = [unit_id, base, len(part), *parameters(part)]
+        if any(value is not None for value in row[self._plain_count :]):
+            return self._whole, row
+        return self._plain, row[: self._plain_count]
+
+
 def parameters(batch: EnvelopeBatch) -> list[Any]:
     """The values of `COLUMNS`."""
     offsets = [cause.offset for cause in batch.causes]
     txn_ids = [cause.txn_id for cause in batch.causes]
     revisions = [cause.revision for cause in batch.causes]
     numbers = (batch.versions, batch.closes, revisions)
-    narrow = all(min(column) >= -_NARROW and max(column) < _NARROW for column in numbers if column)
-    write = arrays.int4s if narrow else arrays.int8s
-    sized: list[Any] = [write(column) for column in numbers]
-    nothing: list[Any] = [None] * len(sized)
+    narrow: list[Any] = [None] * len(numbers)
+    wide = narrow
+    try:
+        narrow = list(map(arrays.int4s, numbers))
+    except CounterExhausted:
+        wide = list(map(arrays.int8s, numbers))
     return [
         ENCODER_VERSION,
         arrays.int4s(batch.keys),
@@ -65,7 +89,8 @@ def parameters(batch: EnvelopeBatch) -> list[Any]:
         arrays.int4s(batch.cause_index),
         arrays.int8s(offsets),
         arrays.texts(txn_ids),
-        *(sized + nothing if narrow else nothing + sized),
+        *narrow,
+        *wide,
         *_reason_parameters(batch),
     ]
 

@@ -21,7 +21,9 @@ def rows(*days: tuple[int, bool, bool], versions: list[int] | None = None) -> Ro
 
 
 def told(publications) -> list[str]:
-    return [f"{Type(p.type).name} day {p.day} v{p.version} {p.close}" for p in publications]
+    return [
+        f"{Type(p.type).name} day {p.day} v{p.version} {p.close}" for p in publications.one_by_one()
+    ]
 
 
 @pytest.mark.parametrize(
@@ -89,6 +91,42 @@ def test_rows_outside_the_span_are_not_looked_at():
     assert versioned.balance_versions == [0, 1, 0]
 
 
+outputs = st.tuples(st.integers(-2, 2), st.booleans(), st.booleans())
+
+
+def looked_at(old: tuple, new: tuple, day: int, version: int) -> list[tuple[int, str]]:
+    """What one row publishes, as (0 for an alert, 1 for a balance; the publication)."""
+    found = []
+    for family, name, said, unsaid, stated in (
+        (0, "ALERT", "RAISED", "RETRACTED", 2),
+        (1, "BALANCE", "STATED", "RETRACTED", 1),
+    ):
+        if new[stated] and (not old[stated] or old[0] != new[0]):
+            found.append((family, f"{name}_{said} day {day} v{version} {new[0]}"))
+        if old[stated] and not new[stated]:
+            found.append((family, f"{name}_{unsaid} day {day} v{version} 0"))
+    return found
+
+
+@given(st.lists(st.tuples(outputs, outputs, st.integers(0, 3)), min_size=1), st.data())
+def test_columns_publish_what_a_look_at_each_row_does(pairs, draw):
+    old, new, versions = map(list, zip(*pairs, strict=True))
+    start = draw.draw(st.integers(0, len(pairs)))
+    span = Span(start, draw.draw(st.integers(start, len(pairs))))
+    versioned, published = reconcile(
+        rows(*old, versions=versions), rows(*new, versions=versions), span
+    )
+    expected = [
+        each
+        for i in range(*span)
+        for each in looked_at(old[i], new[i], day=i + 1, version=versions[i] + 1)
+    ]
+    assert told(published) == [text for _, text in sorted(expected, key=lambda each: each[0])]
+    for family, found in ((0, versioned.alert_versions), (1, versioned.balance_versions)):
+        moved = {int(text.split()[2]) for which, text in expected if which == family}
+        assert found == [version + (i in moved) for i, version in enumerate(versions, start=1)]
+
+
 @pytest.mark.parametrize(
     ("changes", "causes"),
     [
@@ -116,4 +154,6 @@ def test_the_cause_is_the_last_record_that_changed_that_day_or_an_earlier_one(ch
 def test_causes_equal_a_look_at_every_change(changes, day):
     earlier = [record for changed, record in changes if changed <= day]
     if earlier:
-        assert Causes([Change(*change) for change in changes]).of(day) == max(earlier)
+        found = Causes([Change(*change) for change in changes])
+        assert found.of(day) == max(earlier)
+        assert found.of_each([day, 6]) == [max(earlier), max(record for _, record in changes)]

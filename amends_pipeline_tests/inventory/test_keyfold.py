@@ -91,10 +91,11 @@ def test_the_rows_of_a_blocked_key_stand_while_its_sums_go_on():
     assert told(story.state.rows) == [before[0], "2: +0 (0) 30"]
     folded = story.tell("C r1 NEW day 3 -10\nA r2 CANCEL day 1")
     assert told(story.state.rows) == ["1: +0 (0) 50 alert", "2: +0 (0) 30", "3: -10 (1)"]
-    assert folded.published == []
+    assert list(folded.published.one_by_one()) == []
     folded = story.tell("B r2 AMEND day 2 -7")
     assert told(story.state.rows) == ["1: +0 (0)", "2: -7 (1) 93", "3: -10 (1) 83"]
-    assert [(p.type.name, _number(p.day), p.version, p.close) for p in folded.published] == [
+    published = folded.published.one_by_one()
+    assert [(p.type.name, _number(p.day), p.version, p.close) for p in published] == [
         ("ALERT_RETRACTED", 1, 2, 0),
         ("BALANCE_RETRACTED", 1, 2, 0),
         ("BALANCE_STATED", 2, 2, 93),
