@@ -13,6 +13,7 @@ from amends_pipeline.inventory.refold import (
     KeyChange,
     KeyState,
     Rows,
+    Span,
     Status,
     Total,
     merge,
@@ -20,6 +21,8 @@ from amends_pipeline.inventory.refold import (
     untouched,
 )
 from amends_pipeline.kernel.instants import MAX_DAY, MIN_DAY
+from amends_pipeline.store import keys, keys_together
+from amends_pipeline_tests.columns import as_columns
 from amends_pipeline_tests.contracts.bench import change, decision, provisioned, state
 from amends_pipeline_tests.envelopes import SMALLEST
 from amends_pipeline_tests.tables import configuration
@@ -48,6 +51,14 @@ def assert_loads(bench, key: int, whole: KeyState, from_day: int) -> None:
     loaded = bench.store.keys(bench.unit(), {key: from_day})[key]
     assert loaded.loaded_from <= from_day
     assert loaded == tail(whole, loaded.loaded_from)
+
+
+@pytest.fixture(autouse=True, params=["one by one", "as columns"])
+def _way(request, monkeypatch):
+    """PostgreSQL's store reads many keys in another way than few."""
+    if request.param == "as columns":
+        monkeypatch.setattr(keys, "MANY", 1)
+        monkeypatch.setattr(keys_together, "KEYS_A_ROW", 2)
 
 
 @pytest.fixture
@@ -132,6 +143,24 @@ def test_a_change_of_a_suffix_leaves_the_days_before_it(ancient, from_day):
     expected_whole = state(rows=[*expected, row(MAX_DAY)], status_version=7, peak=5)
     for day in (EVERY_DAY, *range(19_999, 20_101), MAX_DAY):
         assert_loads(ancient, 0, expected_whole, day)
+
+
+@pytest.mark.parametrize("headed", [True, False])
+def test_changes_as_columns_are_stored_as_others_are(ancient, headed):
+    token = ancient.claim()
+    first = {key: change(state(key, rows=[row(day) for day in (9, 99)])) for key in (0, 1)}
+    ancient.store.commit(token, [decision(keys=as_columns(first))])
+    rows = [row(9), *(row(day, close=-day) for day in (99, 100, 300))]
+    ready = state(0, rows=rows, status_version=9 if headed else 1, peak=500 if headed else 100)
+    earlier = state(1, rows=[row(8), *rows])
+    blocked = state(2, rows=rows, status=Status.BLOCKED, reasons=(("A", 1),), peak=2**63)
+    both = as_columns({1: change(earlier), 2: change(blocked)})
+    ancient.store.commit(token, [decision(1, 2, keys=both)])
+    suffix = as_columns({0: KeyChange(ready, Span(1, 4))}, headed=headed)
+    ancient.store.commit(token, [decision(2, 3, keys=suffix)])
+    for key, whole in enumerate([ready, earlier, blocked]):
+        for from_day in (EVERY_DAY, 8, 9, 10, 98, 99, 100, 101, 300):
+            assert_loads(ancient, key, whole, from_day)
 
 
 def test_days_come_between_days(ancient):
