@@ -17,6 +17,7 @@ and reasons and no rows: which rows it froze with depends on the order of arriva
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -32,6 +33,7 @@ from amends_pipeline.kernel.display import shown
 from amends_pipeline.kernel.errors import OperationError
 from amends_pipeline.kernel.instants import MAX_DAY, MIN_DAY, day_text
 from amends_pipeline.kernel.integers import MAX_INT64, MIN_INT64
+from amends_pipeline.kernel.joined import size_of
 
 IntegerColumn = npt.NDArray[np.int64]
 Reasons = tuple[tuple[str, int], ...]
@@ -280,49 +282,67 @@ def _load(
         "partition": history.partition,
     }
     for chunk in _chunks(history):
-        _load_raw_keys(engine, config, chunk.raw_keys)
+        _load_raw_keys(engine, config, chunk)
         engine.register("chunk", chunk.columns(history.set_asides))
         ((accepted,),) = engine.execute(_ACCEPT, parameters).fetchall()
         rejected = []
-        if accepted < len(chunk.offsets):
+        if accepted < len(chunk):
             rejected = engine.execute(_REJECTED, parameters).fetchall()
         engine.unregister("chunk")
-        for at, code in rejected:
-            yield Rejected(
-                history.partition, chunk.offsets[at], code, chunk.raw_keys[at], chunk.values[at]
-            )
+        for position, code in rejected:
+            offset, raw_key, value = chunk.record(position)
+            yield Rejected(history.partition, offset, code, raw_key, value)
 
 
 class _Chunk:
     """Records that go into the engine together; each batch is decoded when it comes."""
 
     def __init__(self) -> None:
-        self.offsets: list[int] = []
-        self.raw_keys: list[bytes | None] = []
-        self.values: list[bytes] = []
+        self._batches: list[RawBatch] = []
+        self._offsets: list[IntegerColumn] = []
+        self._ends = [0]
         self._decoded: list[pa.Table] = []
         self._bytes = 0
 
-    def add(self, batch: RawBatch) -> None:
+    def __len__(self) -> int:
+        return self._ends[-1]
+
+    def add(self, batch: RawBatch, offsets: IntegerColumn) -> None:
         """Add a batch behind the others."""
-        self.offsets += batch.offsets
-        self.raw_keys += batch.raw_keys
-        self.values += batch.values
+        self._batches.append(batch)
+        self._offsets.append(offsets)
+        self._ends.append(len(self) + len(offsets))
         self._decoded.append(_table(decode_columns(batch.values)))
-        self._bytes += sum(map(len, batch.values))
+        self._bytes += size_of(batch.values)
 
     def is_full(self) -> bool:
         """Tell whether there is enough for a statement."""
-        return len(self.offsets) >= _CHUNK or self._bytes >= _CHUNK_BYTES
+        return len(self) >= _CHUNK or self._bytes >= _CHUNK_BYTES
 
     def columns(self, set_asides: frozenset[int]) -> pa.Table:
         """One column a member, in the engine's own form; no value is missing."""
-        offsets, aside = (_column([*each], np.int64) for each in (self.offsets, set_asides))
+        aside = np.isin(np.concatenate(self._offsets), _column([*set_asides], np.int64))
         return (
             pa.concat_tables(self._decoded)
-            .append_column("position", pa.array(np.arange(len(offsets))))
-            .append_column("set_aside", pa.array(np.isin(offsets, aside)))
+            .append_column("position", pa.array(np.arange(len(self))))
+            .append_column("set_aside", pa.array(aside))
         )
+
+    def record(self, position: int) -> tuple[int, bytes | None, bytes]:
+        """Offset, raw key and value of a record."""
+        at = bisect_right(self._ends, position) - 1
+        offsets, raw_keys, values = self._batches[at]
+        position -= self._ends[at]
+        return offsets[position], raw_keys[position], values[position]
+
+    def raw_keys(self) -> dict[int, bytes]:
+        """Transport keys by position, of the records that have one."""
+        found: dict[int, bytes] = {}
+        for start, batch in zip(self._ends, self._batches, strict=False):
+            keys = batch.raw_keys
+            if keys.count(None) < len(keys):
+                found |= {at: key for at, key in enumerate(keys, start) if key is not None}
+        return found
 
 
 def _table(revisions: RevisionColumns) -> pa.Table:
@@ -346,28 +366,29 @@ def _chunks(history: History) -> Iterator[_Chunk]:
     chunk = _Chunk()
     last = -1
     for batch in history.batches:
-        steps = np.diff(_column([last, *batch.offsets], np.int64))
+        offsets = _column(batch.offsets, np.int64)
+        steps = np.diff(offsets, prepend=last)
         if (steps <= 0).any():
             found = f"{batch.offsets[int(np.argmax(steps <= 0))]} out of order"
             where = f"oracle, partition {history.partition}"
             raise OracleError(where, expected="offsets that grow", found=found)
-        last = batch.offsets[-1] if batch.offsets else last
-        chunk.add(batch)
+        last = batch.offsets[-1] if len(offsets) else last
+        chunk.add(batch, offsets)
         if chunk.is_full():
             yield chunk
             chunk = _Chunk()
-    if chunk.offsets:
+    if len(chunk):
         yield chunk
 
 
 def _load_raw_keys(
-    engine: duckdb.DuckDBPyConnection, config: NamespaceConfig, raw_keys: Sequence[bytes | None]
+    engine: duckdb.DuckDBPyConnection, config: NamespaceConfig, chunk: _Chunk
 ) -> None:
     """Load the transport keys that a chunk has, and once those that it should have."""
     engine.execute("DELETE FROM found_keys")
-    if raw_keys.count(None) == len(raw_keys):
+    found = chunk.raw_keys()
+    if not found:
         return
-    found = {at: raw_key for at, raw_key in enumerate(raw_keys) if raw_key is not None}
     _insert(engine, "found_keys", _raw_key_columns("position", found))
     if not engine.execute("FROM expected_keys LIMIT 1").fetchall():
         expected = {at: key.stock_key.encoded.encode() for at, key in enumerate(config.keys)}

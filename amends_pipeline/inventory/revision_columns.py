@@ -32,6 +32,7 @@ from amends_pipeline.inventory.revision import MAX_VALUE_BYTES, Revision, decode
 from amends_pipeline.kernel.instant_columns import WORD, parse_instants, words_of
 from amends_pipeline.kernel.instants import MAX_DAY, MIN_DAY
 from amends_pipeline.kernel.integers import MAX_INT64
+from amends_pipeline.kernel.joined import Joined
 
 Integers = npt.NDArray[np.int64]
 Booleans = npt.NDArray[np.bool_]
@@ -118,7 +119,10 @@ def _decoded(values: Sequence[bytes], lengths: Integers) -> RevisionColumns:
 
 def _runs(values: Sequence[bytes]) -> Iterator[tuple[Sequence[bytes], Integers]]:
     """Cut records, and their lengths, into runs that are worked on together."""
-    lengths = np.fromiter(map(len, values), np.int64, len(values))
+    if isinstance(values, Joined):
+        lengths = np.diff(values.ends, prepend=0)
+    else:
+        lengths = np.fromiter(map(len, values), np.int64, len(values))
     begin = 0
     while True:
         sizes = np.cumsum(lengths[begin : begin + _RUN_RECORDS])
@@ -135,7 +139,8 @@ class _Run:
     def __init__(self, values: Sequence[bytes], lengths: Integers) -> None:
         self.values = values
         # What lies behind the last record is there to be read over, and never part of it.
-        self.raw = b"".join([*values, b" " * WORD])
+        parts = [values.raw] if isinstance(values, Joined) else values
+        self.raw = b"".join([*parts, b" " * WORD])
         self.words = words_of(self.raw)
         self.ends = np.cumsum(lengths)
         self.starts = self.ends - lengths

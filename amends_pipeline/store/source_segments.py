@@ -8,12 +8,15 @@ one. Here is what a snapshot needs of it; `sources/table.py` is the log itself.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from amends_pipeline.inventory.slice import Records
 from amends_pipeline.kernel.display import shown
 from amends_pipeline.kernel.errors import InputError
+from amends_pipeline.kernel.joined import Joined
 from amends_pipeline.ports import Extent
 from amends_pipeline.store.postgres import Connection
 
@@ -90,20 +93,24 @@ def read(connection: Connection, source: str, wanted: Range, limit: int) -> Reco
     position = max(start, position)
     offsets: list[int] = []
     keys: list[bytes | None] = []
-    values: list[bytes] = []
+    parts: list[bytes] = []
+    ends: list[NDArray[np.int64]] = []
+    size = 0
     while position < until:
         stop = end = min(until, position + limit - len(offsets))
         part = {"partition": partition_id, "start": position, "until": stop}
         rows = connection.execute(SELECT_SEGMENTS, part, binary=True).fetchall()
-        for base, ends, skipped, joined, raw_keys in rows:
-            end = base + len(ends)
+        for base, bounds, skipped, joined, raw_keys in rows:
+            end = base + len(bounds)
             offsets += range(base, end)
-            cuts = pairwise([0, *(each - skipped for each in ends)])
-            values += [joined[low:high] for low, high in cuts]
-            keys += raw_keys or [None] * len(ends)
+            keys += raw_keys or [None] * len(bounds)
+            parts.append(joined)
+            ends.append(np.array(bounds, np.int64) + (size - skipped))
+            size += len(joined)
         position = _next_record(connection, partition_id, end, until)
         if len(offsets) >= limit:
             break
+    values = Joined(b"".join(parts), np.concatenate(ends or [np.empty(0, np.int64)]))
     return Records(start, min(position, until), offsets, keys, values)
 
 

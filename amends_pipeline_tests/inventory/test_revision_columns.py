@@ -19,6 +19,7 @@ from amends_pipeline.inventory.revision import (
     decode_carefully,
 )
 from amends_pipeline.inventory.revision_columns import RevisionColumns, decode_columns
+from amends_pipeline.kernel.joined import Joined
 
 from .test_classify import shared_cases, value_of
 from .test_revision import ACCEPTED, MALFORMED_BYTES, PLAIN, RECORD, REVISION, swapped, with_
@@ -31,6 +32,11 @@ NAMED = {name: text.encode() for name, (text, _) in ACCEPTED.items()} | MALFORME
 def read(values: list[bytes]) -> list[Revision | None]:
     """Read records as columns, look at the form of these, and return them as rows."""
     columns = decode_columns(values)
+    ends = np.cumsum([len(value) for value in values], dtype=np.int64)
+    again = decode_columns(Joined(b"".join(values), ends))
+    assert [again.at(row) for row in range(len(values))] == [
+        columns.at(row) for row in range(len(values))
+    ]
     assert len(columns) == len(values)
     for texts in (columns.txn_ids, columns.kinds, columns.items, columns.locations):
         assert isinstance(texts, pa.StringArray)
@@ -146,7 +152,8 @@ def test_one_odd_record_is_the_only_one_that_is_read_alone(monkeypatch):
     good = [with_(txn_id=f"T-{number}", qty=number).encode() for number in range(1_000)]
     values = [*good[:300], *odd[:3], *good[300:], *odd[3:]]
     assert read(values) == [decode_carefully(value) for value in values]
-    assert sorted(alone) == sorted([good[0], *odd]), "the pattern, and those that it does not fit"
+    # The pattern, and those that it does not fit; once as a list and once side by side.
+    assert sorted(alone) == sorted([good[0], *odd] * 2)
 
 
 @pytest.mark.parametrize("filler", [" ", "x"])
