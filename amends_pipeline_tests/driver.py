@@ -89,7 +89,11 @@ class Shelf:
         self.authorities.update(decision.authorities)
         self.observations += decision.observations
         self.rejections += decision.rejections
-        for number, (state, changed) in decision.keys.items():
+        for number, (state, changed, headed) in decision.keys.items():
+            stored = self.key(number, state.loaded_from)
+            if not headed:
+                assert state._replace(rows=stored.rows) == stored
+                assert state.rows.days[:1] == stored.rows.days[:1]
             self.headers[number] = state._replace(rows=Rows.none())
             rows = list(zip(*state.rows, strict=True))
             for row in rows[slice(*changed)]:

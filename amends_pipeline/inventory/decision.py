@@ -162,7 +162,7 @@ def _publish(
             batch.versions.append(state.status_version)
             batch.closes.append(0)
             batch.cause_index += causes([key_folded.status_cause])
-        states[state.key] = KeyChange(state, key_folded.changed)
+        states[state.key] = KeyChange(state, key_folded.changed, key_folded.headed)
     return batch, states
 
 

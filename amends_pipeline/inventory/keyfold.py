@@ -46,6 +46,8 @@ class Folded(NamedTuple):
     causes: Causes
     status_cause: int | None
     """Position of the record that last changed the status; None when it is as committed."""
+    headed: bool
+    """Whether `state` differs in more than its rows, or has a first day that it had not."""
 
 
 class KeyFold:
@@ -169,4 +171,5 @@ class KeyFold:
             rows=rows,
         )
         status_cause = self._status_cause if restated else None
-        return Folded(folded, span, published, Causes(self._changes), status_cause)
+        headed = restated or folded.peak != state.peak or rows.days[:1] != state.rows.days[:1]
+        return Folded(folded, span, published, Causes(self._changes), status_cause, headed)

@@ -160,6 +160,8 @@ class KeyChange(NamedTuple):
 
     state: KeyState
     changed: Span
+    headed: bool = True
+    """Whether it may differ in more than its rows, or have a first day that it had not."""
 
 
 def merge(before: int, rows: Rows, totals: Mapping[int, Total]) -> tuple[Rows, Span]:

@@ -162,16 +162,21 @@ def save_keys(to: Executes, unit_id: int, decisions: Sequence[Decision]) -> None
 def _save(to: Executes, unit_id: int, changes: Mapping[int, Sequence[KeyChange]]) -> None:
     if not changes:
         return
-    states = [history[-1].state for history in changes.values()]
-    parameters = [
-        arrays.int4s(list(changes)),
-        arrays.int2s([state.status for state in states]),
-        arrays.int8s([state.status_version for state in states]),
-        # Stored below 0, where 64 bits reach one further: a balance may be -2^63.
-        arrays.int8s([-min(state.peak, INT64_MAX + 1) for state in states]),
-        arrays.int4s([_first_page(state) for state in states]),
+    states = [
+        history[-1].state
+        for history in changes.values()
+        if any(change.headed for change in history)
     ]
-    to.execute(SAVE_HEADS, (unit_id, *parameters))
+    if states:
+        parameters = [
+            arrays.int4s([state.key for state in states]),
+            arrays.int2s([state.status for state in states]),
+            arrays.int8s([state.status_version for state in states]),
+            # Stored below 0, where 64 bits reach one further: a balance may be -2^63.
+            arrays.int8s([-min(state.peak, INT64_MAX + 1) for state in states]),
+            arrays.int4s([_first_page(state) for state in states]),
+        ]
+        to.execute(SAVE_HEADS, (unit_id, *parameters))
     for state in states:
         if state.reasons:
             txn_ids, revisions = zip(*state.reasons, strict=True)

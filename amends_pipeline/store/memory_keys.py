@@ -26,7 +26,7 @@ def suffix(state: KeyState, from_day: int) -> KeyState:
 
 def installed(stored: KeyState, change: KeyChange) -> KeyState:
     """The whole state after a change: its changed rows stand over what stood at their days."""
-    state, changed = change
+    state, changed, _ = change
     by_day = _by_day(stored.rows) | _by_day(state.rows.between(*changed))
     ordered = [row for _, row in sorted(by_day.items())]
     rows = Rows(*map(list, zip(*ordered, strict=True))) if ordered else Rows.none()

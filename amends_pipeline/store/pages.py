@@ -189,7 +189,7 @@ def writes(changes: Mapping[int, Sequence[KeyChange]]) -> list[tuple[int, int, b
 
 def _parts(key: int, changes: Sequence[KeyChange]) -> Iterator[_Part]:
     latest: dict[int, KeyState] = {}
-    for state, changed in changes:
+    for state, changed, _ in changes:
         latest |= dict.fromkeys(_pages(state.rows.days, *changed), state)
     for page, state in sorted(latest.items(), key=_page):
         days = state.rows.days

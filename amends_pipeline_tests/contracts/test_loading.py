@@ -163,6 +163,17 @@ def test_changes_as_columns_are_stored_as_others_are(ancient, headed):
             assert_loads(ancient, key, whole, from_day)
 
 
+def test_a_change_of_rows_alone_leaves_the_rest_as_it_was(ancient):
+    token = ancient.claim()
+    blocked = state(rows=[row(9), row(99)], status=Status.BLOCKED, reasons=(("A", 1),), peak=500)
+    ancient.store.commit(token, [decision(keys={0: change(blocked)})])
+    more = blocked._replace(rows=state(rows=[row(9), row(98), row(99)]).rows)
+    rows_alone = KeyChange(more, Span(1, 3), headed=False)
+    ancient.store.commit(token, [decision(1, 2, keys={0: rows_alone})])
+    for from_day in (EVERY_DAY, 9, 10, 98, 99, 100):
+        assert_loads(ancient, 0, more, from_day)
+
+
 def test_days_come_between_days(ancient):
     token = ancient.claim()
     store, unit = ancient.store, ancient.unit()

@@ -81,6 +81,31 @@ def test_a_record_changes_the_days_whose_total_or_activity_it_changes(text, days
     assert story.seen == days
 
 
+@pytest.mark.parametrize(
+    ("text", "headed"),
+    [
+        ("B r1 NEW day 3 -5", False),
+        ("B r1 NEW day 1 -5", True),  # an earlier first day
+        ("B r1 NEW day 3 51", True),  # further from 0 than ever before: 101
+        ("B r1 NEW day 3 50", False),
+        ("A r2 AMEND day 2 -60", False),
+        ("A r2 AMEND day 3 -60", False),  # day 2 keeps its row
+        ("A r1 NEW day 2 -50", False),  # said before
+        ("A r1 NEW day 2 -60", True),  # in conflict
+        ("A r1 NEW day 2 -60\nA r2 AMEND day 2 -50", False),  # in conflict and out of it
+    ],
+)
+def test_a_change_tells_whether_more_than_rows_differ(text, headed):
+    story = Story()
+    story.tell("A r1 NEW day 2 -50")
+    before = story.state
+    folded = story.tell(text)
+    assert folded.headed is headed
+    if not headed:
+        assert story.state._replace(rows=before.rows) == before
+        assert story.state.rows.days[0] == before.rows.days[0]
+
+
 def test_the_rows_of_a_blocked_key_stand_while_its_sums_go_on():
     story = Story()
     story.tell("A r1 NEW day 1 -50\nB r1 NEW day 2 -20")

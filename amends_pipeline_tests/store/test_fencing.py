@@ -88,7 +88,7 @@ def test_a_claim_waits_for_the_commit_that_has_the_row(busy, pool, tables):
     old = busy.claim()
     decisions = busy.decide()
     frontier = decisions[-1].until
-    with session(tables, "SELECT FROM amends.key_head FOR UPDATE"):
+    with session(tables, "SELECT FROM amends.key_page FOR UPDATE"):
         commit = pool.submit(busy.store.commit, old, decisions)
         await_waiting(tables, 1)
         claim = pool.submit(busy.claim)
