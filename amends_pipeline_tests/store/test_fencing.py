@@ -118,7 +118,7 @@ def test_a_commit_that_waited_for_a_claim_is_fenced(busy, pool, tables, role, wr
 def test_of_two_who_commit_the_same_decision_one_does(busy, pool, tables):
     token = busy.claim()
     decisions = busy.decide()
-    with session(tables, "LOCK TABLE amends.key_head IN EXCLUSIVE MODE"):
+    with session(tables, "LOCK TABLE amends.key_page IN EXCLUSIVE MODE"):
         commits = [pool.submit(busy.store.commit, token, decisions) for _ in range(2)]
         await_waiting(tables, 2)
     errors = [each.exception() for each in commits]
