@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from amends_pipeline.inventory.classify import Code
 from amends_pipeline.inventory.config import NamespaceConfig
-from amends_pipeline.inventory.envelope import VISIBLE, Envelope, Type
+from amends_pipeline.inventory.envelope import FAMILY_OF, VISIBLE, Envelope, Type
 from amends_pipeline.inventory.slice import Records, Rejection
 from amends_pipeline.kernel.errors import InputError
 from amends_pipeline.ports import (
@@ -43,10 +43,12 @@ WHERE u.namespace_id = %s ORDER BY u.partition
 SELECT_SET_ASIDES: Final = """
 SELECT source_offset, reason FROM amends.set_aside WHERE unit_id = %s ORDER BY source_offset
 """
-# Families are numbered by name and keys by encoded key, so ids sort as their texts do.
+# Families are numbered by name and keys by encoded key, so ids sort as their texts do. The families
+# say nothing that the types do not say, but there is an index of them.
 SELECT_VISIBLE: Final = f"""
 SELECT {view_rows.COLUMNS} FROM amends.view_row v
-WHERE v.unit_id = ANY(%s) AND v.type = ANY(%s) ORDER BY v.family, v.key, v.day
+WHERE v.unit_id = ANY(%s) AND v.family = ANY(%s) AND v.type = ANY(%s)
+ORDER BY v.family, v.key, v.day
 """  # noqa: S608 - columns of a constant
 SELECT_QUARANTINE: Final = """
 SELECT u.partition, q.source_offset, q.code, q.raw_key, q.value
@@ -141,8 +143,11 @@ class PostgresSnapshot:
 
     def visible(self, types: Iterable[Type] = VISIBLE) -> Iterator[Envelope]:
         """Rows that readers see, in the order of their encoded ids."""
-        kinds = sorted(map(int, types))
-        return map(view_rows.envelope, self._stream(SELECT_VISIBLE, list(self._home.units), kinds))
+        kinds = sorted(types)
+        families = sorted({FAMILY_OF[kind] for kind in kinds})
+        wanted = ([*map(int, families)], [*map(int, kinds)])
+        rows = self._stream(SELECT_VISIBLE, list(self._home.units), *wanted)
+        return map(view_rows.envelope, rows)
 
     def visible_days(self) -> Mapping[Type, DayColumns]:
         """Alerts and balances that readers see, as columns."""
