@@ -23,10 +23,14 @@ for module in ROWS_FROM:
     import_module(f"amends_pipeline_tests.bench.{module}")
 
 
-def measured(stage: Stage, families: Sequence[Family]) -> list[Measurement]:
-    """Measure the wanted rows, one family after the other."""
+def measured(stage: Stage, families: Sequence[Family], out: Path) -> list[Measurement]:
+    """Measure the wanted rows, one family after the other, and write down each as it is done."""
     stage.floor()
-    return [each for family in families for each in family_measured(stage, family)]
+    measurements: list[Measurement] = []
+    for family in families:
+        measurements += family_measured(stage, family)
+        table.write(out, measurements, stage.machine())
+    return measurements
 
 
 def family_measured(stage: Stage, family: Family) -> list[Measurement]:
@@ -83,9 +87,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     families = list(chosen(wanted))
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that nothing is left behind
     with Stage(Options(wanted, asked.runs, asked.scale, not asked.no_peers)) as stage:
-        measurements = measured(stage, families)
+        measurements = measured(stage, families, asked.out)
         machine = stage.machine()
-    table.write(asked.out, measurements, machine)
     table.show(measurements, machine)
     return int(any(each.value is None for each in measurements))
 

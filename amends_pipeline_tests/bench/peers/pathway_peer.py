@@ -10,7 +10,7 @@ import json
 import queue
 import threading
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, sleep
 from typing import Any, NamedTuple
 
 import pathway as pw
@@ -18,6 +18,8 @@ import pathway as pw
 from amends_pipeline_tests.bench.obeying import Answer, serve
 
 SECONDS_TO_WAIT = 300
+SECONDS_OF_QUIET = 1.5
+"""A batch may be taken in by several commits: after so long without a change it was the last."""
 
 
 class Record(pw.Schema):
@@ -152,6 +154,8 @@ class Peer:
         self._settled = threading.Condition()
         self._ended: tuple[int, Sums] = (0, Sums())
         """Changes and sums at the end of the last time."""
+        self._ended_at = 0.0
+        """When something last changed."""
 
     def start(self, opening: int, threshold: int) -> Answer:
         """Build the dataflow and let it run."""
@@ -182,6 +186,8 @@ class Peer:
 
     def _end(self, time: int) -> None:  # noqa: ARG002 - Pathway's own
         with self._settled:
+            if self._changes != self._ended[0]:
+                self._ended_at = perf_counter()
             self._ended = self._changes, self._sums
             self._settled.notify_all()
 
@@ -210,9 +216,12 @@ class Peer:
         return {"seconds": seconds, **self._sums._asdict()}
 
     def correct_together(self, lines: list[str]) -> Answer:
-        """Corrections in one commit."""
-        before = self._changes
-        seconds = self._handed_over([line.encode() for line in lines])
+        """Corrections at once, to the last row that follows from them."""
+        before, start = self._changes, perf_counter()
+        self._handed_over([line.encode() for line in lines])
+        while perf_counter() - self._ended_at < SECONDS_OF_QUIET:
+            sleep(SECONDS_OF_QUIET / 10)
+        seconds = self._ended_at - start
         return {"seconds": seconds, "changes": self._changes - before, **self._sums._asdict()}
 
 
