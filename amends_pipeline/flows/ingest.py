@@ -41,14 +41,15 @@ if TYPE_CHECKING:
 
 SLICE_RECORDS = 5_000
 """Records decided together unless the caller says otherwise."""
-COMMIT_RECORDS = 40_000
+COMMIT_RECORDS = 20_000
 """Records whose decisions share a commit, at least one decision. What a key needs once per commit,
-reading and writing its days, costs the less a record the more records share it."""
+reading and writing its days, costs the less a record the more records share it; and the sooner a
+commit is on its way, the more is done beside it."""
 BATCH_RECORDS = 128
 """From about that many records on, deciding them together as columns is quicker."""
 CACHED_KEYS = 200_000
 CACHED_DAYS = 3_000_000
-"""Days of all keys kept, of some 150 bytes each."""
+"""Days of all keys kept, of some 50 bytes each as columns, and 150 as values."""
 CACHED_IDENTITIES = 400_000
 """Authorities kept, of some 340 bytes each, before all are forgotten and read again as needed."""
 

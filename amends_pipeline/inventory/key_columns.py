@@ -231,7 +231,7 @@ class KeyChanges(Mapping[int, KeyChange]):
         at = place_of(self.columns.heads.keys, key)
         start = int(self.columns.bounds[at])
         span = Span(int(self.firsts[at]) - start, int(self.lasts[at]) - start)
-        return KeyChange(self.columns.state(at), span)
+        return KeyChange(self.columns.state(at), span, bool(self.headed[at]))
 
     def beside(self, apart: Mapping[int, KeyChange]) -> KeyChanges:
         """These changes and some of other keys."""

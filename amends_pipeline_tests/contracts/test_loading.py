@@ -156,7 +156,7 @@ def test_changes_as_columns_are_stored_as_others_are(ancient, headed):
     blocked = state(2, rows=rows, status=Status.BLOCKED, reasons=(("A", 1),), peak=2**63)
     both = as_columns({1: change(earlier), 2: change(blocked)})
     ancient.store.commit(token, [decision(1, 2, keys=both)])
-    suffix = as_columns({0: KeyChange(ready, Span(1, 4))}, headed=headed)
+    suffix = as_columns({0: KeyChange(ready, Span(1, 4), headed)})
     ancient.store.commit(token, [decision(2, 3, keys=suffix)])
     for key, whole in enumerate([ready, earlier, blocked]):
         for from_day in (EVERY_DAY, 8, 9, 10, 98, 99, 100, 101, 300):

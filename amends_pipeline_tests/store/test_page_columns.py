@@ -101,7 +101,7 @@ def changed(draw) -> dict[int, KeyChange]:
         of_key = Rows(*map(list, zip(*rows, strict=True))) if rows else Rows.none()
         span = sorted(draw(st.tuples(*[st.integers(0, len(rows))] * 2)))
         state = KeyState(key, 7, 60, Status.READY, 1, (), 100, draw(INTEGERS), EVERY_DAY, of_key)
-        changes[key] = KeyChange(state, Span(*span))
+        changes[key] = KeyChange(state, Span(*span), draw(st.booleans()))
     return changes
 
 
