@@ -7,29 +7,29 @@ commit on its way, so that the order of commits is the order of decisions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
-from typing import Self
+from typing import Generic, Self, TypeVar
 
-from amends_pipeline.inventory.decision import Decision
-
-Save = Callable[[Sequence[Decision]], None]
+Decisions = TypeVar("Decisions")
 
 
-class Commits:
-    """Takes decisions and has them saved in order.
+class Commits(Generic[Decisions]):
+    """Takes decisions, or whatever else is worked out, and has them saved in order.
 
     `save` commits decisions, all or none; `saved` is told of them afterwards, by the caller's
     thread. Leaving the block waits for what is on its way; its error is raised unless another one
     is on its way out already.
     """
 
-    def __init__(self, save: Save, saved: Save) -> None:
+    def __init__(
+        self, save: Callable[[Decisions], None], saved: Callable[[Decisions], None]
+    ) -> None:
         self._save = save
         self._saved = saved
         self._thread: ThreadPoolExecutor | None = None
-        self._waiting: tuple[Future[None], Sequence[Decision]] | None = None
+        self._waiting: tuple[Future[None], Decisions] | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -51,7 +51,7 @@ class Commits:
         """Whether what is on its way is saved in the end, once that is known."""
         return self._waiting is not None and self._waiting[0].exception() is None
 
-    def add(self, decisions: Sequence[Decision], *, wait: bool) -> None:
+    def add(self, decisions: Decisions, *, wait: bool) -> None:
         """Save these decisions: before this returns, or while the caller goes on.
 
         Raises what saving those before them raised, and saves nothing then.

@@ -78,7 +78,7 @@ class Worker:
     _met: Sieve | None = None
     """Every identity that was ever decided, if that is known."""
     _aside: frozenset[int] | None = None
-    _commits: Commits = field(init=False)
+    _commits: Commits[Sequence[Decision]] = field(init=False)
     _run: ExitStack = field(init=False)
     _batches: Batches | None = None
     _by_columns: bool = False

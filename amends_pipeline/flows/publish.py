@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from amends_pipeline.inventory.envelope import joined
+from amends_pipeline.inventory.envelope_columns import together
 from amends_pipeline.inventory.outbox import Answer, acknowledged_after
 from amends_pipeline.ports import LedgerStore, OutputLog, Token
 
@@ -29,7 +29,7 @@ def relay(
     published = 0
     acknowledged = store.progress(token.unit).acknowledged
     while segments := store.pending(token.unit, RELAY_ROWS):
-        batch = joined([segment.envelopes for segment in segments])
+        batch = together([segment.envelopes for segment in segments])
         base = segments[0].base
         after = acknowledged_after(acknowledged, base, len(batch), Answer.ACCEPTED)
         outputs.append(token.unit, batch)

@@ -110,7 +110,8 @@ class Envelope(NamedTuple):
 class EnvelopeBatch:
     """Envelopes in order, as columns of equal length; causes are shared and indexed.
 
-    `reasons` holds the reasons of BLOCKED statuses by position.
+    `reasons` holds the reasons of BLOCKED statuses by position. Where there are many envelopes,
+    `envelope_columns.py` has the same as arrays.
     """
 
     keys: list[int] = field(default_factory=list)
@@ -127,6 +128,10 @@ class EnvelopeBatch:
 
     def __iter__(self) -> Iterator[Envelope]:
         return (self.at(i) for i in range(len(self)))
+
+    def listed(self) -> EnvelopeBatch:
+        """The batch itself: its columns are lists."""
+        return self
 
     def at(self, i: int) -> Envelope:
         """The envelope at position `i`."""

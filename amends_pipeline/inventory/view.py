@@ -16,11 +16,11 @@ from amends_pipeline.inventory.envelope import (
     STATUS_DAY,
     VISIBLE,
     Envelope,
-    EnvelopeBatch,
     Family,
     OutputId,
     Type,
 )
+from amends_pipeline.inventory.envelope_columns import Envelopes
 from amends_pipeline.inventory.refold import INT64_MAX, INT64_MIN
 from amends_pipeline.kernel.display import shown
 from amends_pipeline.kernel.instants import MAX_DAY
@@ -53,7 +53,7 @@ def visible(envelope: Envelope) -> bool:
     return envelope.type in VISIBLE
 
 
-def apply(config: NamespaceConfig, partition: int, rows: ViewRows, batch: EnvelopeBatch) -> Applied:
+def apply(config: NamespaceConfig, partition: int, rows: ViewRows, batch: Envelopes) -> Applied:
     """Apply envelopes in order to `rows`, which holds what is stored of the ids in `batch`."""
     changed: dict[OutputId, Envelope] = {}
     duplicates = outdated = 0

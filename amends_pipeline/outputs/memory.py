@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from amends_pipeline.inventory.envelope import Encoder, EnvelopeBatch
+from amends_pipeline.inventory.envelope_columns import Envelopes
 from amends_pipeline.inventory.wire import Decoder
 from amends_pipeline.kernel.errors import ProtocolStop
 from amends_pipeline.ports import Segment, Unit
@@ -20,7 +21,7 @@ class MemoryOutputLog:
         self._tables = tables
         self._codecs: dict[Unit, tuple[Encoder, Decoder]] = {}
 
-    def append(self, unit: Unit, envelopes: EnvelopeBatch) -> int:
+    def append(self, unit: Unit, envelopes: Envelopes) -> int:
         """Append in order, all or none. Returns the offset of the first."""
         encoder, _ = self._codec(unit)
         return self.append_bytes(unit, [encoder.encode(envelope) for envelope in envelopes])

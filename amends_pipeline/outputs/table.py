@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from amends_pipeline.inventory.envelope import EnvelopeBatch
+from amends_pipeline.inventory.envelope_columns import Envelopes
 from amends_pipeline.kernel.errors import DatabaseUnavailable, ProtocolStop
 from amends_pipeline.ports import Segment, Unit
 from amends_pipeline.store import segments
@@ -26,6 +26,7 @@ SELECT_SEGMENTS: Final = f"""
 SELECT base, count, {segments.COLUMNS} FROM amends.output_segment
 WHERE unit_id = %s AND base < %s AND base >= coalesce((
     SELECT max(base) FROM amends.output_segment WHERE unit_id = %s AND base <= %s), 0)
+    AND base + count > %s
 ORDER BY base
 """  # noqa: S608 - columns of a constant
 
@@ -37,7 +38,7 @@ class TableOutputLog:
         self._database = database
         self._namespaces = namespaces
 
-    def append(self, unit: Unit, envelopes: EnvelopeBatch) -> int:
+    def append(self, unit: Unit, envelopes: Envelopes) -> int:
         """Append in order, all or none. Returns the offset of the first."""
         unit_id = self._namespaces.unit_id(unit)
         count = len(envelopes)
@@ -60,15 +61,12 @@ class TableOutputLog:
     def read(self, unit: Unit, start: int, limit: int) -> Iterator[Segment]:
         """Segments from offset `start` on, up to about `limit` rows, up to one that is none."""
         unit_id = self._namespaces.unit_id(unit)
-        wanted = (unit_id, start + limit, unit_id, start)
+        wanted = (unit_id, start + limit, unit_id, start, start)
         with self._database.read() as connection:
-            rows = connection.execute(SELECT_SEGMENTS, wanted, binary=True).fetchall()
+            cursor = connection.execute(SELECT_SEGMENTS, wanted, binary=True)
         expected = start
-        for row in rows:
-            if row[0] + row[1] <= start:
-                continue
-            segment, stop = segments.decode(f"output log of {unit}", row)
-            segment = segments.cut(segment, start)
+        for decoded, stop in segments.fetch(f"output log of {unit}", cursor):
+            segment = segments.cut(decoded, start)
             if segment.base != expected:
                 where = f"output log of {unit}"
                 found = f"{segment.base}"

@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Protocol
 from amends_pipeline.inventory.authority import Authority
 from amends_pipeline.inventory.config import NamespaceConfig
 from amends_pipeline.inventory.decision import Decision, Identity
-from amends_pipeline.inventory.envelope import VISIBLE, Envelope, EnvelopeBatch, OutputId, Type
+from amends_pipeline.inventory.envelope import VISIBLE, Envelope, OutputId, Type
+from amends_pipeline.inventory.envelope_columns import Envelopes
 from amends_pipeline.inventory.refold import KeyState
 from amends_pipeline.inventory.slice import Records
+from amends_pipeline.inventory.view_batch import Moves
 from amends_pipeline.ports.bank import BankJournal
 from amends_pipeline.ports.operations import Counted, Landed, Operations, Verdict
 from amends_pipeline.ports.values import (
@@ -118,7 +120,7 @@ class SourceLog(Protocol):
 class OutputLog(Protocol):
     """The log that downstream consumers read; one partition per unit, offsets from 0 on."""
 
-    def append(self, unit: Unit, envelopes: EnvelopeBatch) -> int:
+    def append(self, unit: Unit, envelopes: Envelopes) -> int:
         """Append in order, all or none. Returns the offset of the first.
 
         May raise OutcomeUnknown: then the rows may stand in the log, and go again all the same.
@@ -336,6 +338,14 @@ class LedgerStore(Protocol):
         """Store rows and move the view frontier from `start` to `until`. Raises as `commit`.
 
         `stop` records why the view goes no further: until it is reset, ProtocolStop is raised.
+        """
+        ...
+
+    def advance_view(self, token: Token, start: int, until: int, moves: Moves) -> bool:
+        """Do as `commit_view` with these rows, if every one of them moves on from what is stored.
+
+        False when that is not so, or cannot be told by the way: then nothing was done. Raises as
+        `commit`, and ProtocolStop while a stop is recorded.
         """
         ...
 

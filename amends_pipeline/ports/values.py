@@ -8,7 +8,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from amends_pipeline.inventory.authority import Authority, Observation
-from amends_pipeline.inventory.envelope import EnvelopeBatch, Type
+from amends_pipeline.inventory.envelope import Type
+from amends_pipeline.inventory.envelope_columns import Envelopes
 from amends_pipeline.inventory.slice import Rejection
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ class Segment(NamedTuple):
 
     base: int
     """Sequence or offset of the first row."""
-    envelopes: EnvelopeBatch
+    envelopes: Envelopes
 
     @property
     def end(self) -> int:

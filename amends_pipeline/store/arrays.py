@@ -1,8 +1,9 @@
 """PostgreSQL arrays of one dimension in binary format, written ten times faster than one by one.
 
 A statement takes whole columns as parameters: `unnest(%s::int4[], ...)`. The functions here turn a
-column into the bytes of such a parameter, which psycopg then passes on as they are. Arrays that
-come back need nothing: psycopg's own loader is fast.
+column, a sequence or a numpy array, into the bytes of such a parameter, which psycopg then passes
+on as they are. Arrays that come back need nothing where they are short: psycopg's own loader is
+fast. `array_columns.py` reads long ones.
 """
 
 from __future__ import annotations
@@ -100,6 +101,15 @@ def texts(values: Sequence[str | None]) -> Texts:
     return Texts(_parts(25, [None if each is None else each.encode() for each in values]))
 
 
+def texts_at(values: Sequence[str], at: NDArray[np.int64]) -> Texts:
+    """Write the texts at these positions, each as often as it is named."""
+    if not len(at):
+        return texts(())
+    encoded = list(map(str.encode, values))
+    parts = list(map(bytes.__add__, map(_length, map(len, encoded)), encoded))
+    return Texts(_header(1, 0, 25, len(at), 1) + _joined(map(parts.__getitem__, at.tolist())))
+
+
 def blobs(values: Sequence[bytes | None]) -> Blobs:
     """Write byte strings; None is null."""
     return Blobs(_parts(17, values))
@@ -115,6 +125,14 @@ def read_int8s(sent: bytes | None) -> NDArray[np.int64]:
 def joined_blobs(count: int, elements: bytes) -> Blobs:
     """An array of so many byte strings, each of which stands in `elements` behind its length."""
     return Blobs(_header(1, 0, 17, count, 1) + elements if count else _header(0, 0, 17, 0, 0)[:12])
+
+
+def fits(column: NDArray[Any], size: int) -> bool:
+    """Whether all numbers fit so many bytes; numpy would cut them without a word."""
+    if column.dtype == np.bool_ or not len(column):
+        return True
+    limit = 1 << (8 * size - 1)
+    return -limit <= int(column.min()) and int(column.max()) < limit
 
 
 def too_large(values: Integers, size: int) -> CounterExhausted:
@@ -137,7 +155,7 @@ def _numbers(values: Integers, oid: int, size: int, pair: str, kind: str) -> byt
         elif isinstance(values, list) and values.count(values[0]) == count:
             body = pack(size, values[0]) * count
         else:
-            if isinstance(values, np.ndarray) and not _fit(values, 8 * size):
+            if isinstance(values, np.ndarray) and not fits(values, size):
                 raise too_large(values, size)
             column = np.empty(count, dtype=[("size", ">i4"), ("value", kind)])
             column["size"] = size
@@ -146,12 +164,6 @@ def _numbers(values: Integers, oid: int, size: int, pair: str, kind: str) -> byt
     except (OverflowError, struct.error):
         raise too_large(values, size) from None
     return _header(1, 0, oid, count, 1) + body
-
-
-def _fit(values: NDArray[Any], bits: int) -> bool:
-    """Whether all numbers fit so many bits: numpy would cut its own without a word."""
-    limit = 1 << (bits - 1)
-    return bool(-limit <= values.min() and values.max() < limit)
 
 
 _pairs = {pair: struct.Struct(pair) for pair in (">i?", ">ih", ">ii", ">iq")}

@@ -10,13 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from amends_pipeline.inventory.authority import Authority
 from amends_pipeline.inventory.config import NamespaceConfig
 from amends_pipeline.inventory.decision import Decision, Identity
-from amends_pipeline.inventory.envelope import Envelope, OutputId, joined
+from amends_pipeline.inventory.envelope import Envelope, OutputId
+from amends_pipeline.inventory.envelope_columns import together
 from amends_pipeline.inventory.refold import KeyState
+from amends_pipeline.inventory.view_batch import Moves
 from amends_pipeline.kernel.display import shown
 from amends_pipeline.kernel.errors import FrontierMoved, InputError, ProtocolStop
 from amends_pipeline.ports import (
@@ -32,13 +34,13 @@ from amends_pipeline.ports import (
     Unit,
     UnitStanding,
 )
-from amends_pipeline.store import segments, view_rows
+from amends_pipeline.store import segments, view_moves, view_rows
 from amends_pipeline.store.at_once import AtOnce, Executes
 from amends_pipeline.store.evidence import EvidenceWrites, load_authorities, load_evidence
 from amends_pipeline.store.keys import have_reasons, load_keys, save_keys
 from amends_pipeline.store.namespaces import Namespaces
 from amends_pipeline.store.ownership import CLAIM, LOCK_WORKER, Ownership, expect_at
-from amends_pipeline.store.postgres import Connection, Database, Unmet
+from amends_pipeline.store.postgres import Connection, Cursor, Database, Unmet
 from amends_pipeline.store.snapshot import PostgresSnapshot, read_set_asides
 from amends_pipeline.store.standing import read_standing
 
@@ -58,7 +60,7 @@ SELECT_NEXT_SEQUENCE: Final = "SELECT next_sequence FROM amends.worker_progress 
 SELECT_ACKNOWLEDGED: Final = "SELECT acknowledged FROM amends.relay_progress WHERE unit_id = %s"
 # Sequences are consecutive, so a limit of rows is a range of bases.
 SELECT_PENDING: Final = f"""
-SELECT r.acknowledged, base, count, {segments.COLUMNS}
+SELECT base, count, {segments.COLUMNS}, r.acknowledged
 FROM amends.relay_progress r JOIN amends.outbox_segment s ON s.unit_id = r.unit_id
     AND s.base < r.acknowledged + %s AND s.base >= coalesce((
         SELECT max(f.base) FROM amends.outbox_segment f
@@ -244,11 +246,13 @@ class PostgresStore:
         unit_id = self._namespaces.unit_id(unit)
         limit = max(limit, 1)
         with self._database.read() as connection:
-            rows = connection.execute(SELECT_PENDING, (limit, unit_id), binary=True).fetchall()
-        return [
-            segments.cut(_segment(unit, row), acknowledged, acknowledged + limit)
-            for acknowledged, *row in rows
-        ]
+            cursor = connection.execute(SELECT_PENDING, (limit, unit_id), binary=True)
+            acknowledged = segments.number(cursor, segments.WIDTH)
+            # Sequences are consecutive, and what begins before the limit may go with the rest.
+            stop = acknowledged + limit + segments.SEGMENT_ROWS
+            return [
+                segments.cut(segment, acknowledged, stop) for segment in _segments(unit, cursor)
+            ]
 
     def acknowledge(self, token: Token, base: int, count: int) -> None:
         """Move the acknowledgement frontier over the earliest pending rows."""
@@ -279,17 +283,29 @@ class PostgresStore:
         stop: str | None,
     ) -> None:
         """Store rows and move the view frontier."""
-        with self._ownership.owning(token, Role.VIEW) as (transaction, unit_id, (at, stopped)):
-            if stopped is not None:
-                where = f"view of {token.unit}, output offset {at}"
-                raise ProtocolStop(where, expected="no stop", found=stopped)
-            expect_at(f"view frontier of {token.unit}", expected=start, found=at)
+        with self._ownership.owning(token, Role.VIEW) as (transaction, unit_id, frontier):
+            _expect_view(token.unit, start, frontier)
             writes = view_rows.ViewWrites(rows)
             writes.copy(transaction.connection, unit_id)
             with transaction.connection.pipeline():
                 writes.save(transaction.connection, unit_id)
                 transaction.execute(MOVE_VIEW, (until, stop, unit_id))
                 transaction.commit()
+
+    def advance_view(self, token: Token, start: int, until: int, moves: Moves) -> bool:
+        """Store rows and move the view frontier, unless something that is stored is in the way."""
+        with (
+            suppress(Unmet),
+            self._ownership.owning(token, Role.VIEW) as (transaction, unit_id, frontier),
+        ):
+            _expect_view(token.unit, start, frontier)
+            view_moves.save(transaction.connection, unit_id, moves)
+            with transaction.connection.pipeline():
+                view_moves.save_reasons(transaction.connection, unit_id, moves)
+                transaction.execute(MOVE_VIEW, (until, None, unit_id))
+                transaction.commit()
+            return True
+        return False
 
     def reset_view(self, token: Token) -> None:
         """Forget the view's rows, its stop and its frontier."""
@@ -357,28 +373,35 @@ def _follow(unit: Unit, frontier: Sequence[int], decisions: Sequence[Decision]) 
     return offset, sequence
 
 
+def _expect_view(unit: Unit, start: int, frontier: Sequence[Any]) -> None:
+    at, stopped = frontier
+    if stopped is not None:
+        where = f"view of {unit}, output offset {at}"
+        raise ProtocolStop(where, expected="no stop", found=stopped)
+    expect_at(f"view frontier of {unit}", expected=start, found=at)
+
+
 def _save_outbox(to: Executes, unit_id: int, decisions: Sequence[Decision]) -> None:
     base = decisions[0].base_sequence
-    envelopes = joined([decision.envelopes for decision in decisions])
+    envelopes = together([decision.envelopes for decision in decisions])
     for at, part in segments.split(envelopes):
         to.execute(*INSERT_OUTBOX.of(unit_id, base + at, part))
 
 
-def _segment(unit: Unit, row: Sequence[object]) -> Segment:
-    segment, stop = segments.decode(f"outbox of {unit}", row)
-    if stop is not None:
-        raise stop
-    return segment
+def _segments(unit: Unit, cursor: Cursor) -> Iterator[Segment]:
+    for segment, stop in segments.fetch(f"outbox of {unit}", cursor):
+        if stop is not None:
+            raise stop
+        yield segment
 
 
 def _outbox(connection: Connection, unit: Unit, unit_id: int) -> Iterator[Segment]:
     position = 0
     while True:
         wanted = (unit_id, position, SEGMENTS_AT_ONCE)
-        rows = connection.execute(SELECT_OUTBOX, wanted, binary=True).fetchall()
-        for row in rows:
-            segment = _segment(unit, row)
+        before = position
+        for segment in _segments(unit, connection.execute(SELECT_OUTBOX, wanted, binary=True)):
             position = segment.end
             yield segment
-        if not rows:
+        if position == before:
             return

@@ -19,6 +19,7 @@ from amends_pipeline.inventory.decision import Decision, Identity
 from amends_pipeline.inventory.envelope import Envelope, EnvelopeBatch, OutputId
 from amends_pipeline.inventory.identities import Found, found_among
 from amends_pipeline.inventory.refold import KeyState
+from amends_pipeline.inventory.view_batch import Moves
 from amends_pipeline.kernel.display import shown
 from amends_pipeline.kernel.errors import (
     ConfigurationError,
@@ -319,13 +320,28 @@ class MemoryStore:
     ) -> None:
         """Store rows and move the view frontier."""
         with self._tables.lock:
-            table = self._owned(token, Role.VIEW)
-            if table.view_stop is not None:
-                where = f"view of {token.unit}, output offset {table.view_next}"
-                raise ProtocolStop(where, expected="no stop", found=table.view_stop)
-            _expect_at(f"view frontier of {token.unit}", table.view_next, start)
+            table = self._viewed(token, start)
             table.view.update(rows)
             table.view_next, table.view_stop = until, stop
+
+    def advance_view(self, token: Token, start: int, until: int, moves: Moves) -> bool:
+        """Store rows and move the view frontier, unless something that is stored is in the way."""
+        with self._tables.lock:
+            table = self._viewed(token, start)
+            if not moves.pass_over(table.view):
+                return False
+            table.view.update(moves.rows())
+            table.view_next = until
+            return True
+
+    def _viewed(self, token: Token, start: int) -> UnitTable:
+        """The unit of a token that may move its view on from `start`."""
+        table = self._owned(token, Role.VIEW)
+        if table.view_stop is not None:
+            where = f"view of {token.unit}, output offset {table.view_next}"
+            raise ProtocolStop(where, expected="no stop", found=table.view_stop)
+        _expect_at(f"view frontier of {token.unit}", table.view_next, start)
+        return table
 
     def reset_view(self, token: Token) -> None:
         """Forget the view's rows, its stop and its frontier."""

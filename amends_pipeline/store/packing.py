@@ -101,19 +101,11 @@ def _records(
     packed["width"] = len(kinds) + 1 + nulls
     for at, (kind, column) in enumerate(zip(kinds, numbers, strict=True)):
         size = packed[f"length{at}"] = np.dtype(kind).itemsize
-        if count and not _fits(column, 8 * size):
-            raise arrays.too_large(column.tolist(), size)
+        if not arrays.fits(column, size):
+            raise arrays.too_large(column, size)
         packed[f"value{at}"] = column
     packed["bytes"] = length
     packed["text"] = text
     for at in range(nulls):
         packed[f"null{at}"] = _NULL
     return packed.tobytes()
-
-
-def _fits(column: NDArray[Any], bits: int) -> bool:
-    """Whether all numbers fit so many bits; numpy would cut them without a word."""
-    if column.dtype == np.bool_:
-        return True
-    limit = 1 << (bits - 1)
-    return -limit <= int(column.min()) and int(column.max()) < limit

@@ -12,12 +12,15 @@ arrays of 64 bits in columns of their own.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 from amends_pipeline.inventory.envelope import ENCODER_VERSION, Cause, EnvelopeBatch
+from amends_pipeline.inventory.envelope_columns import EnvelopeColumns, Envelopes
 from amends_pipeline.kernel.errors import CounterExhausted, ProtocolStop
 from amends_pipeline.ports import Segment
-from amends_pipeline.store import arrays, bulk
+from amends_pipeline.store import array_columns, arrays, bulk, segment_columns
+from amends_pipeline.store.postgres import Cursor
 
 COLUMNS: Final = (
     "encoder_version, key, type, day, cause_index, cause_offset, cause_txn_id, version, close,"
@@ -26,24 +29,43 @@ COLUMNS: Final = (
 )
 """Columns of a segment after its base and count, in the order of `parameters` and `decode`."""
 PLACES: Final = ", ".join(["%s"] * len(COLUMNS.split(", ")))
+WIDTH: Final = 2 + len(COLUMNS.split(", "))
+
+SEGMENT_ROWS: Final = 50_000
+"""No segment is longer: whoever reads a few envelopes of one reads all of it."""
+MANY_ROWS: Final = 1_000
+"""Segments from that length on are read as numpy columns, shorter ones as lists."""
 
 _UTF8: Final = 4
 """Bytes that a character takes at most."""
 
 
-def split(batch: EnvelopeBatch) -> Iterator[tuple[int, EnvelopeBatch]]:
-    """(position, part): the batch as one segment, or as several where its texts are very long."""
+def split(batch: Envelopes) -> Iterator[tuple[int, Envelopes]]:
+    """(position, part): the batch as one segment, or as several where it is long."""
+    count = len(batch)
+    parts = -(-count // SEGMENT_ROWS)
+    columns = EnvelopeColumns.of(batch) if parts > 1 else None
+    if columns is None:
+        # A number of more than 64 bits is refused where it is written.
+        yield from _split_by_size(batch, 0)
+        return
+    cuts = [count * part // parts for part in range(parts + 1)]
+    for low, high in pairwise(cuts):
+        yield from _split_by_size(columns.slice(low, high), low)
+
+
+def _split_by_size(batch: Envelopes, at: int) -> Iterator[tuple[int, Envelopes]]:
     longest = sum(len(cause.txn_id) for cause in batch.causes) * _UTF8
     if longest <= bulk.LARGEST_BYTES:
         if batch:
-            yield 0, batch
+            yield at, batch
         return
     whole = list(batch)
     for part in bulk.runs([_UTF8 * len(each.cause.txn_id) for each in whole]):
         run = EnvelopeBatch()
         for each in whole[part]:
             run.add(each)
-        yield part.start, run
+        yield at + part.start, run
 
 
 class Insertion:
@@ -61,7 +83,7 @@ class Insertion:
             for part in (columns, columns[: self._plain_count])
         )
 
-    def of(self, unit_id: int, base: int, part: EnvelopeBatch) -> tuple[str, list[Any]]:
+    def of(self, unit_id: int, base: int, part: Envelopes) -> tuple[str, list[Any]]:
         """The statement for a segment, and its parameters."""
         row = [unit_id, base, len(part), *parameters(part)]
         if any(value is not None for value in row[self._plain_count :]):
@@ -69,11 +91,9 @@ class Insertion:
         return self._plain, row[: self._plain_count]
 
 
-def parameters(batch: EnvelopeBatch) -> list[Any]:
+def parameters(batch: Envelopes) -> list[Any]:
     """The values of `COLUMNS`."""
-    offsets = [cause.offset for cause in batch.causes]
-    txn_ids = [cause.txn_id for cause in batch.causes]
-    revisions = [cause.revision for cause in batch.causes]
+    offsets, txn_ids, revisions = zip(*batch.causes, strict=True) if batch.causes else ((), (), ())
     numbers = (batch.versions, batch.closes, revisions)
     narrow: list[Any] = [None] * len(numbers)
     wide = narrow
@@ -95,7 +115,7 @@ def parameters(batch: EnvelopeBatch) -> list[Any]:
     ]
 
 
-def _reason_parameters(batch: EnvelopeBatch) -> list[Any]:
+def _reason_parameters(batch: Envelopes) -> list[Any]:
     reasons = [
         (position, txn_id, revision)
         for position, each in sorted(batch.reasons.items())
@@ -112,6 +132,31 @@ class Decoded(NamedTuple):
 
     segment: Segment
     stop: ProtocolStop | None
+
+
+def fetch(where: str, cursor: Cursor) -> Iterator[Decoded]:
+    """Read all rows of (base, count, *COLUMNS) that a statement returned in binary format.
+
+    There may be other columns behind them. `where` names the log for the error.
+    """
+    result = cursor.pgresult
+    for at in range(result.ntuples if result is not None else 0):
+        segment = None
+        if result is not None and array_columns.integer(result.get_value(at, 1)) >= MANY_ROWS:
+            segment = segment_columns.read([result.get_value(at, i) for i in range(WIDTH)])
+        if segment is not None:
+            yield Decoded(segment, None)
+            continue
+        cursor.scroll(at, "absolute")
+        yield decode(where, (cursor.fetchone() or ())[:WIDTH])
+
+
+def number(cursor: Cursor, column: int) -> int:
+    """An integer in the first row of what a statement returned in binary format; 0 without row."""
+    result = cursor.pgresult
+    if result is None or not result.ntuples:
+        return 0
+    return array_columns.integer(result.get_value(0, column))
 
 
 def decode(where: str, row: Sequence[Any]) -> Decoded:

@@ -10,7 +10,8 @@ from typing import Any
 from amends_pipeline.inventory import view
 from amends_pipeline.inventory.config import NamespaceConfig, parse_configuration
 from amends_pipeline.inventory.decision import Decision, Known, decide
-from amends_pipeline.inventory.envelope import EnvelopeBatch, joined
+from amends_pipeline.inventory.envelope import EnvelopeBatch
+from amends_pipeline.inventory.envelope_columns import together
 from amends_pipeline.inventory.keyfold import NeedsWholeKey
 from amends_pipeline.inventory.refold import EVERY_DAY, KeyChange, KeyState, Rows, Span, Status
 from amends_pipeline.inventory.slice import Slice, earliest_days, identities, read_slice
@@ -118,7 +119,7 @@ class Bench:
         """Publish and acknowledge what is pending."""
         token = self.claim(Role.RELAY, partition)
         while segments := self.store.pending(self.unit(partition), 100):
-            batch = joined([segment.envelopes for segment in segments])
+            batch = together([segment.envelopes for segment in segments])
             self.ledger.outputs.append(self.unit(partition), batch)
             self.store.acknowledge(token, segments[0].base, len(batch))
 
@@ -128,7 +129,7 @@ class Bench:
         token = self.claim(Role.VIEW, partition)
         start = self.progress(partition).view_next
         segments = list(self.ledger.outputs.read(unit, start, 10_000))
-        batch = joined([segment.envelopes for segment in segments])
+        batch = together([segment.envelopes for segment in segments])
         stored = self.store.view_rows(unit, {each.output_id for each in batch})
         applied = view.apply(self.config, partition, stored, batch)
         assert applied.fault is None

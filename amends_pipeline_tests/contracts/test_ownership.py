@@ -5,10 +5,11 @@ from threading import Event, Thread
 
 import pytest
 
+from amends_pipeline.inventory.view_batch import moves_of
 from amends_pipeline.kernel.errors import Fenced, FrontierMoved, Held
 from amends_pipeline.ports import Role, Unit
 from amends_pipeline_tests.contracts.bench import STORY, provisioned
-from amends_pipeline_tests.envelopes import envelope
+from amends_pipeline_tests.envelopes import batch, envelope
 from amends_pipeline_tests.tables import configuration
 
 ROW = envelope("a day 9 balance v1 5, by Z r1 at 0")
@@ -40,6 +41,12 @@ def commit_view(bench, token):
     bench.store.commit_view(token, at, at + 1, {ROW.output_id: ROW}, "a stop")
 
 
+def advance_view(bench, token):
+    at = bench.progress().view_next
+    moves = moves_of(bench.config, 0, batch([ROW]))
+    assert bench.store.advance_view(token, at, at + 1, moves)
+
+
 def reset_view(bench, token):
     bench.store.reset_view(token)
 
@@ -49,6 +56,7 @@ WRITES = {
     "commit of nothing": (commit_nothing, Role.WORKER),
     "acknowledge": (acknowledge, Role.RELAY),
     "commit_view": (commit_view, Role.VIEW),
+    "advance_view": (advance_view, Role.VIEW),
     "reset_view": (reset_view, Role.VIEW),
 }
 EACH_WRITE = pytest.mark.parametrize(("write", "role"), WRITES.values(), ids=WRITES)

@@ -6,12 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from amends_pipeline.inventory import view_batch
 from amends_pipeline.inventory.config import parse_configuration
+from amends_pipeline.inventory.envelope_columns import EnvelopeColumns
 from amends_pipeline.inventory.view import apply
-from amends_pipeline.inventory.view_batch import apply_batch, output_ids
+from amends_pipeline.inventory.view_batch import moves_of, output_ids
 from amends_pipeline_tests.envelopes import LARGEST, batch, drawn, envelope
-from amends_pipeline_tests.inventory.test_view_malformed import AFTER, GOOD, MALFORMED, READY
+from amends_pipeline_tests.inventory.test_view_malformed import (
+    AFTER,
+    BLOCKED,
+    GOOD,
+    MALFORMED,
+    READY,
+)
 from amends_pipeline_tests.tables import FIRST_DAY, configuration
 
 CONFIG = parse_configuration(configuration(keys="abc"))
@@ -21,8 +27,6 @@ CONFIG = parse_configuration(configuration(keys="abc"))
 def streams(draw):
     """Rows that stand stored, and a batch; in most of them versions rise as they should."""
     few = drawn(3, FIRST_DAY, FIRST_DAY + 1)
-    if draw(st.booleans()):
-        few = few.filter(lambda one: not one.reasons)
     stored = {one.output_id: one for one in draw(st.lists(few, max_size=4))}
     versions = {output: row.version for output, row in stored.items()}
     delivered = []
@@ -34,24 +38,43 @@ def streams(draw):
     return stored, delivered
 
 
-@given(streams())
-def test_together_they_do_what_they_do_in_order(drawn_streams):
+@given(streams(), st.booleans())
+def test_together_they_do_what_they_do_in_order(drawn_streams, as_columns):
     stored, delivered = drawn_streams
-    applied = apply_batch(CONFIG, 0, stored, batch(delivered))
-    expected = apply(CONFIG, 0, stored, batch(delivered))
-    assert applied == expected
-    assert {type(number) for row in applied.rows.values() for number in row[1:5]} <= {int} | {
-        type(one.type) for one in delivered
-    }
-    assert output_ids(batch(delivered)) == {one.output_id for one in delivered}
+    given_batch = batch(delivered)
+    expected = apply(CONFIG, 0, stored, given_batch)
+    if as_columns:
+        given_batch = EnvelopeColumns.of(given_batch)
+    moves = moves_of(CONFIG, 0, given_batch)
+    all_move_on = moves is not None and moves.pass_over(stored)
+    if expected.fault or expected.duplicates or expected.outdated or not delivered:
+        assert not all_move_on
+    else:
+        assert all_move_on
+        assert moves.rows() == expected.rows
+        assert list(moves.rows()) == sorted(expected.rows)
+        for row in moves.rows().values():
+            assert {type(number) for number in (*row[:5], *row.cause)} == {int, str}
+    assert output_ids(given_batch) == {one.output_id for one in delivered}
+
+
+@given(streams())
+def test_whether_they_pass_over_what_is_stored_is_told_row_by_row(drawn_streams):
+    stored, delivered = drawn_streams
+    moves = moves_of(CONFIG, 0, batch(delivered))
+    if moves is None:
+        return
+    first = {}
+    for one in delivered:
+        first.setdefault(one.output_id, one.version)
+    expected = all(first[output] > row.version for output, row in stored.items() if output in first)
+    assert moves.pass_over(stored) == expected
 
 
 @pytest.mark.parametrize("one", [each[0] for each in MALFORMED.values()], ids=MALFORMED)
 def test_what_is_malformed_is_found_among_others(one):
     delivered = batch([READY, one, AFTER])
-    applied = apply_batch(CONFIG, 0, {}, delivered)
-    assert applied == apply(CONFIG, 0, {}, delivered)
-    assert applied.fault is not None
+    assert moves_of(CONFIG, 0, delivered) is None
     ids = {READY.output_id, AFTER.output_id}
     if 1 <= one.type <= 6:
         ids.add(one.output_id)
@@ -59,19 +82,15 @@ def test_what_is_malformed_is_found_among_others(one):
 
 
 def test_an_envelope_of_another_partition_is_found():
-    applied = apply_batch(CONFIG, 1, {}, batch([GOOD]))
-    assert applied.fault == apply(CONFIG, 1, {}, batch([GOOD])).fault
-    assert applied.fault is not None
+    assert moves_of(CONFIG, 1, batch([GOOD])) is None
 
 
-def test_the_ordinary_case_is_not_left_to_the_careful_way(monkeypatch):
-    def refuse(*_):
-        raise AssertionError
-
-    monkeypatch.setattr(view_batch, "apply", refuse)
-    stored = {GOOD.output_id: GOOD}
+def test_the_last_of_each_output_is_what_moves_on():
     later = envelope("a day 3 balance v3 71, by A r3 at 5")
     last = envelope("a day 3 balance v4 withdrawn, by A r4 at 6")
-    applied = apply_batch(CONFIG, 0, stored, batch([READY, later, last, AFTER]))
-    assert list(applied.rows.values()) == [READY, last, AFTER]
-    assert (applied.consumed, applied.duplicates, applied.outdated) == (4, 0, 0)
+    moves = moves_of(CONFIG, 0, batch([READY, BLOCKED, later, last, AFTER]))
+    assert list(moves.rows().values()) == [last, AFTER, BLOCKED]
+    assert moves.above.tolist() == [3, 1, 1]
+    assert moves.pass_over({GOOD.output_id: GOOD})
+    assert not moves.pass_over({GOOD.output_id: later})
+    assert not moves.pass_over({BLOCKED.output_id: READY})

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import numpy as np
 import psycopg
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -59,6 +60,27 @@ def test_an_integer_that_does_not_fit_is_refused_not_cut(write, bits, count, sig
     assert write([0] * count + [sign * largest])
     with pytest.raises(CounterExhausted, match=f"integers of {bits} bits"):
         write([0] * count + [sign * (largest + 1)])
+
+
+@pytest.mark.parametrize("count", [FEW, MANY])
+@pytest.mark.parametrize(
+    ("write", "bits"), [(arrays.int2s, 16), (arrays.int4s, 32), (arrays.int8s, 64)]
+)
+def test_a_numpy_column_is_written_as_its_numbers_are(write, bits, count):
+    limit = 2 ** (bits - 1)
+    numbers = [*range(count), -limit, limit - 1]
+    assert write(np.array(numbers)) == write(numbers)
+    if bits < 64:
+        for far in (-limit - 1, limit):
+            with pytest.raises(CounterExhausted, match=f"integers of {bits} bits"):
+                write(np.array([*numbers, far]))
+
+
+@given(st.lists(st.text(max_size=3), min_size=1), st.data())
+def test_texts_are_written_as_often_as_they_are_named(texts, data):
+    at = data.draw(st.lists(st.sampled_from(range(len(texts)))))
+    named = arrays.texts_at(texts, np.array(at, dtype=np.int64))
+    assert named == arrays.texts([texts[each] for each in at])
 
 
 def test_an_integer_too_long_to_print_is_refused_too():

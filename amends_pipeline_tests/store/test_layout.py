@@ -10,7 +10,7 @@ from amends_pipeline.inventory.envelope import Cause, Envelope, Type
 from amends_pipeline.kernel.errors import DatabaseUnavailable, ProtocolStop
 from amends_pipeline.ports import SourceRecord
 from amends_pipeline.sources import table
-from amends_pipeline.store import bulk, evidence, namespaces, pages
+from amends_pipeline.store import bulk, evidence, namespaces, pages, segments
 from amends_pipeline_tests.contracts.bench import (
     STORY,
     Bench,
@@ -285,8 +285,12 @@ SPOILT = {
 }
 
 
+@pytest.mark.parametrize("long", [1, segments.MANY_ROWS])
 @pytest.mark.parametrize(("damage", "sound"), SPOILT.values(), ids=SPOILT)
-def test_what_precedes_a_spoilt_row_is_read_and_then_the_log_stops(bench, damage, sound):
+def test_what_precedes_a_spoilt_row_is_read_and_then_the_log_stops(
+    bench, damage, sound, long, monkeypatch
+):
+    monkeypatch.setattr(segments, "MANY_ROWS", long)
     outputs, unit, four = bench.ledger.outputs, bench.unit(), envelopes(FOUR)
     outputs.append(unit, batch(four))
     outputs.append(unit, batch(four))

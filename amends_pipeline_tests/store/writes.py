@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from amends_pipeline.inventory.view_batch import moves_of
 from amends_pipeline.ports import Role
-from amends_pipeline_tests.envelopes import envelope
+from amends_pipeline_tests.envelopes import batch, envelope
 
 ROW = envelope("a day 9 balance v1 5, by Z r1 at 0")
 LOCKERS = """
@@ -23,6 +24,12 @@ WRITES = {
         Role.VIEW,
         lambda bench, token: bench.store.commit_view(
             token, bench.progress().view_next, 99, {ROW.output_id: ROW}, "a stop"
+        ),
+    ),
+    "advance_view": (
+        Role.VIEW,
+        lambda bench, token: bench.store.advance_view(
+            token, bench.progress().view_next, 99, moves_of(bench.config, 0, batch([ROW]))
         ),
     ),
     "reset_view": (Role.VIEW, lambda bench, token: bench.store.reset_view(token)),

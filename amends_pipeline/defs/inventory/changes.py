@@ -16,11 +16,11 @@ from amends_pipeline.inventory.envelope import (
     STATUS_DAY,
     Cause,
     Envelope,
-    EnvelopeBatch,
     Family,
     OutputId,
     Type,
 )
+from amends_pipeline.inventory.envelope_columns import Envelopes
 from amends_pipeline.ports import LedgerStore, Unit
 
 LOOKED_AT_OUTPUTS = 5_000
@@ -83,8 +83,9 @@ class Changes:
     _latest: dict[tuple[int, int, int], Envelope] = field(default_factory=dict)
     _taken: Counter[bool] = field(default_factory=Counter)
 
-    def add(self, batch: EnvelopeBatch) -> None:
+    def add(self, envelopes: Envelopes) -> None:
         """Take note of envelopes, in order."""
+        batch = envelopes.listed()
         self.types.update(batch.types)
         latest = self._latest
         for at, (kind, key, day, version) in enumerate(
