@@ -22,7 +22,8 @@ import pyarrow as pa
 from amends_pipeline.inventory.assertions import Assertions
 from amends_pipeline.inventory.authority import Accepted, Authority, first, rule
 from amends_pipeline.inventory.decision import Decision
-from amends_pipeline.inventory.envelope import STATUS_DAY, Cause, EnvelopeBatch, Reasons, Type
+from amends_pipeline.inventory.envelope import STATUS_DAY, Cause, Reasons, Type
+from amends_pipeline.inventory.envelope_columns import EnvelopeColumns
 from amends_pipeline.inventory.frame import Published, fold_together
 from amends_pipeline.inventory.key_columns import Flags, Heads, Integers, KeyChanges
 from amends_pipeline.inventory.keyfold import Folded, KeyFold
@@ -34,6 +35,7 @@ from amends_pipeline.inventory.weighing import Standing, weigh
 WITHIN_REACH: Final = 2**61
 """Closes that stay below it need no exact look; sums and shifts of them fit 64 bits."""
 _COUNTER_LIMIT: Final = 2**62
+_KEY_BITS: Final = 31
 
 
 def decide_batch(
@@ -227,27 +229,33 @@ def _span(state: KeyState, changed_days: set[int]) -> Span:
 
 def _joined(
     parts: Sequence[Published], reasons: Mapping[tuple[int, int], Reasons], batch: Assertions
-) -> EnvelopeBatch:
+) -> EnvelopeColumns:
     """All publications in the order of slices, then keys, as `decide` publishes them."""
     together = [np.concatenate(columns) for columns in zip(*parts, strict=True)]
     slices, keys, types, *_ = together
-    # Within a key each part is in order already, and its status comes last.
+    # Within a key each part is in order already, and its status comes last. The parts are in order
+    # too, so that there is little to sort.
     last = types >= int(Type.READY_STATED)
-    order = np.lexsort((last, keys, slices))
-    slices, keys, types, days, versions, closes, causes = (column[order] for column in together)
-    records, cause_index = np.unique(causes, return_inverse=True)
-    envelopes = EnvelopeBatch(
-        keys.tolist(),
-        types.tolist(),
-        days.tolist(),
-        versions.tolist(),
-        closes.tolist(),
-        cause_index.tolist(),
-        list(_causes(batch, records)),
+    codes = (slices << _KEY_BITS | keys) << 1 | last
+    if (codes[1:] < codes[:-1]).any():
+        order = np.argsort(codes, kind="stable")
+        together = [column[order] for column in together]
+    slices, keys, types, days, versions, closes, causes = together
+    named = np.zeros(len(batch), dtype=np.bool_)
+    named[causes] = True
+    return EnvelopeColumns(
+        keys,
+        types,
+        days,
+        versions,
+        closes,
+        (np.cumsum(named) - 1)[causes],
+        list(_causes(batch, np.flatnonzero(named))),
+        {
+            at: reasons[int(slices[at]), int(keys[at])]
+            for at in np.flatnonzero(types == int(Type.BLOCKED_STATED)).tolist()
+        },
     )
-    for at in np.flatnonzero(types == int(Type.BLOCKED_STATED)).tolist():
-        envelopes.reasons[at] = reasons[int(slices[at]), envelopes.keys[at]]
-    return envelopes
 
 
 def _causes(batch: Assertions, at: Integers) -> Iterator[Cause]:

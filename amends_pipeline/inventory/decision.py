@@ -17,6 +17,7 @@ from amends_pipeline.inventory.authority import (
     rule,
 )
 from amends_pipeline.inventory.envelope import STATUS_DAY, Cause, EnvelopeBatch, Type
+from amends_pipeline.inventory.envelope_columns import Envelopes
 from amends_pipeline.inventory.keyfold import Folded, KeyFold
 from amends_pipeline.inventory.known_keys import KnownKeys
 from amends_pipeline.inventory.refold import INT64_MAX, KeyChange, Status
@@ -42,7 +43,7 @@ class Decision:
     authorities: Mapping[Identity, Authority]
     observations: Sequence[Observation]
     rejections: list[Rejection]
-    envelopes: EnvelopeBatch
+    envelopes: Envelopes
     accepted: int
     excess: Excess | None = None
     slices: int = 1

@@ -158,8 +158,8 @@ def test_numbers_stay_pythons_own():
     known = Known(KnownKeys({0: untouched(0, 100, 60)}), {})
     decision = together(config, lines, (0, 2), known, [1, 2])
     rows = decision.keys[0].state.rows
-    columns = [*rows, decision.envelopes.keys, decision.envelopes.types]
-    columns += [decision.envelopes.days, decision.envelopes.versions, decision.envelopes.closes]
+    told = decision.envelopes.listed()
+    columns = [*rows, told.keys, told.types, told.days, told.versions, told.closes]
     assert {type(each) for column in columns for each in column} == {int, bool}
     assert {type(each) for each in decision.keys[0].changed} == {int}
 
