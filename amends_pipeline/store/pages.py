@@ -14,6 +14,7 @@ of a blocked key need not fit 64 bits. All is little-endian, two's complement.
 
 from __future__ import annotations
 
+import struct
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
@@ -60,11 +61,10 @@ def first_day(page: int) -> int:
 
 def encode(page: int, before: int, rows: Rows) -> bytes:
     """Pack the rows of one page, which is entered with the published balance `before`."""
-    base = first_day(page)
-    offsets = [day - base for day in rows.days]
-    columns: list[Sequence[int]] = [offsets, *rows[1:]]
-    head = bytes((FORMAT, len(offsets))) + _packed_number(before)
-    return head + b"".join(map(_packed_column, columns))
+    days = rows.days
+    columns: Iterable[Sequence[int]] = rows[1:]
+    head = bytes((FORMAT, len(days))) + _packed_number(before)
+    return head + _packed_days(days, first_day(page)) + b"".join(map(_packed_column, columns))
 
 
 def decode(page: int, body: bytes) -> tuple[int, Rows]:
@@ -119,15 +119,37 @@ def _number(body: bytes, at: int) -> tuple[int, int]:
     return int.from_bytes(body[at + 1 : end], "little", signed=True), end
 
 
+def _packed_days(days: Sequence[int], base: int) -> bytes:
+    if days[-1] - days[0] == len(days) - 1:
+        return _packed_range(days[0] - base, len(days))
+    return _packed_column([day - base for day in days])
+
+
+@cache
+def _packed_range(start: int, count: int) -> bytes:
+    """What most pages begin with: days without a gap."""
+    return _packed_column(range(start, start + count))
+
+
 def _packed_column(column: Sequence[int]) -> bytes:
     count, first = len(column), column[0]
-    if column.count(first) == count:
+    if column[-1] == first and column.count(first) == count:
         return _constant(first)
+    # To try is quicker than to look for the smallest and the largest number first.
+    for width, mark in _MARKS.items():
+        packed = _if_it_fits(_struct(count, width), column)
+        if packed is not None:
+            return mark + packed
     width = _width(min(column), max(column))
-    if width in _CODES:
-        return _MARKS[width] + _struct(count, width).pack(*column)
     wide = (value.to_bytes(width, "little", signed=True) for value in column)
     return bytes((width, *b"".join(wide)))
+
+
+def _if_it_fits(numbers: Struct, column: Sequence[int]) -> bytes | None:
+    try:
+        return numbers.pack(*column)
+    except struct.error:
+        return None
 
 
 def _column(body: bytes, at: int, count: int) -> tuple[list[int], int]:
