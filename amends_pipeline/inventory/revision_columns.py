@@ -52,7 +52,9 @@ _SPACE: Final = ord(" ")  # controls are all below
 
 _RUN_RECORDS: Final = 8_192  # worked on together: columns on the way fit the processor's cache
 _RUN_BYTES: Final = 1 << 24
-_PATTERNS: Final = 8  # records tried as a pattern in one run, for sources that mix manners
+_PATTERNS: Final = 8  # for sources that mix manners: made of a run, and kept for the next one
+_TRIALS: Final = 64  # records of a run that are looked at as patterns
+_WORTH_KEEPING: Final = 64  # records that a pattern has read
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +96,8 @@ def decode_columns(values: Sequence[bytes]) -> RevisionColumns:
 
     Never raises, whatever the bytes. Most of the time other threads may run.
     """
-    parts = [_decoded(*run) for run in _runs(values)]
+    patterns: list[_Pattern] = []
+    parts = [_decoded(*run, patterns) for run in _runs(values)]
     if len(parts) == 1:
         return parts[0]
     return RevisionColumns(
@@ -111,9 +114,11 @@ def _columns(columns: RevisionColumns) -> tuple[Any, ...]:
     return tuple(getattr(columns, name) for name in RevisionColumns.__slots__)
 
 
-def _decoded(values: Sequence[bytes], lengths: Integers) -> RevisionColumns:
+def _decoded(
+    values: Sequence[bytes], lengths: Integers, patterns: list[_Pattern]
+) -> RevisionColumns:
     reading = _Reading(_Run(values, lengths))
-    reading.read_by_patterns()
+    reading.read_by_patterns(patterns)
     return reading.columns()
 
 
@@ -188,13 +193,15 @@ class _Pattern(NamedTuple):
     variables: Sequence[str]
     edges: Sequence[tuple[_Edge, _Edge]]
     """Where each variable begins and ends."""
+    controls: int
+    """How many bytes of the pieces are line ends or tabs."""
 
 
 _NUMBER: Final = re.compile(rb"[^-0-9]*(-?[0-9]+)")
 
 
-def _pattern(value: bytes) -> _Pattern:
-    """Make a pattern of a record that decodes and has no backslash."""
+def _pattern(value: bytes, controls: int) -> _Pattern:
+    """Make a pattern of a record that decodes and has no backslash, and so many controls."""
     quotes = [match.start() for match in re.finditer(b'"', value)]
     ends = [*quotes, len(value)]
     pieces, variables, edges, done = [], [], [], 0
@@ -218,7 +225,7 @@ def _pattern(value: bytes) -> _Pattern:
         variables.append(name)
         pieces.append(value[done:begin])
         done = end
-    return _Pattern([*pieces, value[done:]], variables, edges)
+    return _Pattern([*pieces, value[done:]], variables, edges, controls)
 
 
 class _Reading:
@@ -236,23 +243,39 @@ class _Reading:
         self.spans = {name: np.repeat(run.starts, 2).reshape(-1, 2) for name in _TEXTS}
         """Where the texts begin and end; of what is not sound, nothing."""
 
-    def read_by_patterns(self) -> None:
-        """Read what patterns prove. Each is the first record that is still to be read."""
-        run = self.run
-        for _ in range(_PATTERNS):
-            left = np.flatnonzero(run.usable & ~self.settled)
-            if not len(left):
-                return
+    def read_by_patterns(self, patterns: list[_Pattern]) -> None:
+        """Read what patterns prove: the given ones, then others, of which the good ones are added.
+
+        Another pattern is the first record that is still to be read, if it decodes.
+        """
+        for pattern in patterns:
+            self._read(pattern, self._left())
+        others = 0
+        for _ in range(_TRIALS):
+            left = self._left()
+            if not len(left) or others == _PATTERNS:
+                break
             first = int(left[0])
-            if decode(run.values[first]) is None:
+            value = self.run.values[first]
+            if decode(value) is None:
                 self.settled[first] = True
-            else:
-                alike = left[run.controls[left] == run.controls[first]]
-                self._read(_pattern(run.values[first]), alike)
+                continue
+            others += 1
+            pattern = _pattern(value, int(self.run.controls[first]))
+            self._read(pattern, left)
+            if len(left) - len(self._left()) >= _WORTH_KEEPING:
+                patterns.append(pattern)
+        del patterns[:-_PATTERNS]
+
+    def _left(self) -> Integers:
+        return np.flatnonzero(self.run.usable & ~self.settled)
 
     def _read(self, pattern: _Pattern, rows: Integers) -> None:
         """Read those of the rows that are written by the pattern."""
         run = self.run
+        rows = rows[run.controls[rows] == pattern.controls]
+        if not len(rows):
+            return
         edges = _edges(run, pattern, rows)
         placed = _placed(pattern, edges)
         rows, edges = _only(placed, rows, edges)

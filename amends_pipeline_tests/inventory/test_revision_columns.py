@@ -132,6 +132,16 @@ def test_many_manners_of_writing_stand_side_by_side():
     assert [each.txn_id for each in read(values)] == [f"T-{number}" for number in range(400)]
 
 
+def test_odd_records_at_the_beginning_do_not_keep_the_others_from_a_pattern(monkeypatch):
+    monkeypatch.setattr(revision_columns, "_RUN_RECORDS", 500)
+    odd = [with_(source_time=f"{number}").encode() for number in range(50)]
+    odd += [json.dumps(RECORD, indent=number).encode() for number in range(1, 8)]
+    good = [with_(txn_id=f"T-{number}").encode() for number in range(2_000)]
+    expected = [decode(value) for value in odd + good]
+    monkeypatch.setattr(revision_columns, "decode_batch", None)
+    assert read(odd + good) == expected
+
+
 def test_one_odd_record_is_the_only_one_that_is_read_alone(monkeypatch):
     alone = []
 
@@ -197,9 +207,10 @@ def test_no_single_byte_parts_columns_from_rows():
     ]
     expected = decode_batch(values)
     assert len(set(expected)) > 1_000
-    for beside in ([], [compact]):
-        columns = decode_columns([*beside, *values])
-        assert [columns.at(row + len(beside)) for row in range(len(values))] == expected
+    # Enough good ones before them, so that the pattern they are read by is theirs.
+    for beside in (0, 100):
+        columns = decode_columns([*[compact] * beside, *values])
+        assert [columns.at(row + beside) for row in range(len(values))] == expected
 
 
 RECORDS = st.one_of(
