@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from typing import NamedTuple
 
 from amends_pipeline.flows.commits import Commits
@@ -22,6 +21,8 @@ from amends_pipeline.ports import LedgerStore, OutputLog, Token
 
 VIEW_ROWS = 100_000
 """Output log rows that are applied in one commit, about."""
+PART_ROWS = 10_000
+"""Those of them that are applied in one commit where some need a closer look."""
 
 
 class Projected(NamedTuple):
@@ -65,9 +66,10 @@ def project(
             until = batch.start + batch.done.consumed
             raise _stopped(token, until, "an envelope of the protocol", batch.stop)
 
-    with Commits(partial(_save, store, token, config), saved) as commits:
+    view = _View(store, token, config)
+    with Commits(view.save, saved) as commits:
         while start < end:
-            batch = _read(outputs, token, config, start)
+            batch = view.read(outputs, start)
             if not batch.envelopes and batch.broken is None:
                 commits.wait()
                 raise _stopped(token, start, f"rows up to offset {end}", "none")
@@ -103,34 +105,66 @@ class _Batch:
     stop: str | None = None
 
 
-def _read(outputs: OutputLog, token: Token, config: NamespaceConfig, start: int) -> _Batch:
-    parts: list[Envelopes] = []
-    broken = None
-    try:
-        for segment in outputs.read(token.unit, start, VIEW_ROWS):
-            parts.append(segment.envelopes)  # noqa: PERF401 - what precedes a stop is kept
-    except ProtocolStop as stop:
-        broken = stop
-    envelopes = together(parts)
-    moves = None if broken else moves_of(config, token.unit.partition, envelopes)
-    return _Batch(start, envelopes, broken, moves)
+class _View:
+    """The view of a unit, and what its envelopes must be."""
 
+    def __init__(self, store: LedgerStore, token: Token, config: NamespaceConfig) -> None:
+        self._store = store
+        self._token = token
+        self._config = config
 
-def _save(store: LedgerStore, token: Token, config: NamespaceConfig, batch: _Batch) -> None:
-    """Apply a batch in one commit, up to a fault if there is one."""
-    start, envelopes, moves = batch.start, batch.envelopes, batch.moves
-    if moves is not None and store.advance_view(token, start, start + len(envelopes), moves):
-        batch.done = Projected(len(envelopes), len(moves.keys))
-        return
-    stored = store.view_rows(token.unit, output_ids(envelopes))
-    applied = apply(config, token.unit.partition, stored, envelopes)
-    fault = applied.fault or batch.broken
-    if fault is not None:
-        batch.stop = f"expected {fault.expected}, found {fault.found}"
-    store.commit_view(token, start, start + applied.consumed, applied.rows, batch.stop)
-    batch.done = Projected(
-        applied.consumed, len(applied.rows), applied.duplicates, applied.outdated
-    )
+    def read(self, outputs: OutputLog, start: int) -> _Batch:
+        """Read some envelopes from `start` on, and look at them."""
+        parts: list[Envelopes] = []
+        broken = None
+        try:
+            for segment in outputs.read(self._token.unit, start, VIEW_ROWS):
+                parts.append(segment.envelopes)  # noqa: PERF401 - what precedes a stop is kept
+        except ProtocolStop as stop:
+            broken = stop
+        envelopes = together(parts)
+        return _Batch(start, envelopes, broken, None if broken else self._moves(envelopes))
+
+    def save(self, batch: _Batch) -> None:
+        """Apply a batch up to a fault: in one commit, or in parts if it takes a closer look."""
+        if self._advance(batch, batch.envelopes, batch.moves):
+            return
+        count = len(batch.envelopes)
+        for low in range(0, max(count, 1), PART_ROWS):
+            part = batch.envelopes.slice(low, min(low + PART_ROWS, count))
+            broken = batch.broken if low + len(part) == count else None
+            another = broken is None and len(part) < count
+            if another and self._advance(batch, part, self._moves(part)):
+                continue
+            self._apply(batch, part, broken)
+            if batch.stop is not None:
+                return
+
+    def _moves(self, envelopes: Envelopes) -> Moves | None:
+        return moves_of(self._config, self._token.unit.partition, envelopes)
+
+    def _advance(self, batch: _Batch, part: Envelopes, moves: Moves | None) -> bool:
+        """Apply the next envelopes of a batch together, if that can be."""
+        start = batch.start + batch.done.consumed
+        if moves is None or not self._store.advance_view(
+            self._token, start, start + len(part), moves
+        ):
+            return False
+        batch.done = batch.done.plus(Projected(len(part), len(moves.keys)))
+        return True
+
+    def _apply(self, batch: _Batch, part: Envelopes, broken: ProtocolStop | None) -> None:
+        """Apply the next envelopes of a batch one by one. `broken` is what stands behind them."""
+        token, start = self._token, batch.start + batch.done.consumed
+        stored = self._store.view_rows(token.unit, output_ids(part))
+        applied = apply(self._config, token.unit.partition, stored, part)
+        fault = applied.fault or broken
+        if fault is not None:
+            batch.stop = f"expected {fault.expected}, found {fault.found}"
+        consumed, rows = applied.consumed, len(applied.rows)
+        self._store.commit_view(token, start, start + consumed, applied.rows, batch.stop)
+        done = Projected(consumed, rows, applied.duplicates, applied.outdated)
+        batch.done = batch.done.plus(done)
 
 
 def _stopped(token: Token, offset: int, expected: str, found: str) -> ProtocolStop:

@@ -28,9 +28,8 @@ from amends_pipeline.inventory.envelope_columns import EnvelopeColumns, Envelope
 from amends_pipeline.inventory.view import ViewRows, malformation
 from amends_pipeline.kernel.instants import MAX_DAY
 
-_FAMILIES: Final = np.zeros(max(Type) + 1, dtype=np.int64)
-for _type, _family in FAMILY_OF.items():
-    _FAMILIES[_type] = _family
+_FAMILY: Final = {int(kind): family for kind, family in FAMILY_OF.items()}
+_FAMILIES: Final = np.array([_FAMILY.get(kind, 0) for kind in range(max(Type) + 1)], dtype=np.int64)
 
 _DAY_BITS: Final = 22
 """From the day that stands for none to the last one there are fewer than 2^22."""
@@ -89,7 +88,12 @@ class Moves(NamedTuple):
 
 def output_ids(batch: Envelopes) -> set[OutputId]:
     """What the envelopes of a batch are versions of, as far as they have a type."""
-    return {each.output_id for each in batch if each.type in FAMILY_OF}
+    listed = batch.listed()
+    return {
+        OutputId(_FAMILY[kind], key, day)
+        for kind, key, day in zip(listed.types, listed.keys, listed.days, strict=True)
+        if kind in _FAMILY
+    }
 
 
 def moves_of(config: NamespaceConfig, partition: int, batch: Envelopes) -> Moves | None:

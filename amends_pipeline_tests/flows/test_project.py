@@ -36,13 +36,14 @@ def published(bench, *segments):
         bench.ledger.outputs.append(bench.unit(), batch(rows))
 
 
-def projected(bench, rows_at_once=2, store=None, run=project):
-    """(what was done, what was told on the way), in batches of about so many rows."""
+def projected(bench, rows_at_once=2, rows_of_part=9, *, run=project):
+    """(what was done, what was told on the way), in batches and parts of about so many rows."""
     told = []
     token = bench.claim(Role.VIEW)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(flow, "VIEW_ROWS", rows_at_once)
-        done = run(store or bench.store, bench.ledger.outputs, token, bench.config, told.append)
+        patch.setattr(flow, "PART_ROWS", rows_of_part)
+        done = run(bench.store, bench.ledger.outputs, token, bench.config, told.append)
     return done, told
 
 
@@ -50,8 +51,8 @@ def stored(bench, rows):
     return dict(bench.store.view_rows(bench.unit(), {row.output_id for row in rows}))
 
 
-@given(streams(), streams(), st.integers(1, 5), st.booleans())
-def test_batches_do_what_the_whole_log_does(one, other, rows_at_once, spoilt):
+@given(streams(), streams(), st.integers(1, 9), st.integers(1, 3), st.booleans())
+def test_batches_do_what_the_whole_log_does(one, other, rows_at_once, rows_of_part, spoilt):
     bench = provisioned(MemoryLedger())
     log = [*one[0].values(), *one[1], *other[1]]
     published(bench, [*one[0].values(), *one[1]])
@@ -61,19 +62,19 @@ def test_batches_do_what_the_whole_log_does(one, other, rows_at_once, spoilt):
     readable = log[: len(log) - len(other[1])] if spoilt else log
     expected = apply(bench.config, 0, {}, batch(readable))
     if expected.fault is None and not spoilt:
-        done, told = projected(bench, rows_at_once)
+        done, told = projected(bench, rows_at_once, rows_of_part)
         assert (done.consumed, done.duplicates, done.outdated) == expected[1:4]
         assert sum(told) == done.consumed
         assert bench.progress().view_stop is None
     else:
         with pytest.raises(ProtocolStop, match=f"output offset {expected.consumed}: "):
-            projected(bench, rows_at_once)
+            projected(bench, rows_at_once, rows_of_part)
         stop = bench.progress().view_stop
         assert stop is not None
         if expected.fault is not None:
             assert stop == f"expected {expected.fault.expected}, found {expected.fault.found}"
         with pytest.raises(ProtocolStop, match="expected no stop"):
-            projected(bench, rows_at_once)
+            projected(bench, rows_at_once, rows_of_part)
         assert bench.progress().view_stop == stop
     assert stored(bench, log) == expected.rows
     assert bench.progress().view_next == expected.consumed

@@ -71,3 +71,17 @@ def test_a_number_that_does_not_fit_is_told(row):
     numbers, texts = columns([row])
     with pytest.raises(CounterExhausted):
         list(packing.rows(KINDS, numbers, texts, 1))
+
+
+@given(st.lists(st.text(max_size=5), max_size=9), st.data())
+def test_texts_can_be_named_in_any_order_and_again(texts, data):
+    whole = packing.Texts.of_strings(texts)
+    at = data.draw(
+        st.lists(st.sampled_from(range(len(texts))), max_size=9) if texts else st.just([])
+    )
+    taken = whole.take(np.array(at, dtype=np.int64))
+    for length in {len(texts[each].encode()) for each in at}:
+        chosen = [texts[each].encode() for each in at if len(texts[each].encode()) == length]
+        where = np.flatnonzero(taken.lengths == length)
+        assert taken.rectangle(where, length).tobytes() == b"".join(chosen)
+    assert taken.lengths.tolist() == [len(texts[each].encode()) for each in at]
