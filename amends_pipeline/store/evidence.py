@@ -32,7 +32,7 @@ from amends_pipeline.store.bulk import (
     TEXT,
     Table,
 )
-from amends_pipeline.store.postgres import Connection
+from amends_pipeline.store.postgres import Connection, Parameters
 
 LONGEST_INDEXED: Final = 600
 """Characters, of four bytes at most. PostgreSQL's index entries end at 2,704 bytes."""
@@ -49,6 +49,10 @@ CROSS JOIN LATERAL (
     FROM amends.authority
     WHERE unit_id = %s AND key = w.key AND txn_id = w.txn_id COLLATE "C" OFFSET 0
 ) a
+"""
+SELECT_AUTHORITY: Final = """
+SELECT 1, revision, kind, day, nanosecond, qty, source_offset, conflicted FROM amends.authority
+WHERE unit_id = %s AND key = %s AND txn_id = %s COLLATE "C"
 """
 _SAVE: Final = """
 INSERT INTO amends.authority (unit_id, revision, source_offset, qty, nanosecond, key, day, kind,
@@ -129,9 +133,14 @@ def load_authorities(
     asked = list(identities)
     if not asked:
         return {}
-    keys = arrays.int4s([key for key, _ in asked])
-    txn_ids = arrays.texts([indexed(txn_id) for _, txn_id in asked])
-    rows = connection.execute(SELECT_AUTHORITIES, (keys, txn_ids, unit_id), binary=True)
+    if len(asked) == 1:
+        ((key, txn_id),) = asked
+        parameters: Parameters = (unit_id, key, indexed(txn_id))
+        rows = connection.execute(SELECT_AUTHORITY, parameters, binary=True)
+    else:
+        keys = arrays.int4s([key for key, _ in asked])
+        txn_ids = arrays.texts([indexed(txn_id) for _, txn_id in asked])
+        rows = connection.execute(SELECT_AUTHORITIES, (keys, txn_ids, unit_id), binary=True)
     return {
         asked[position - 1]: Authority(
             Candidate(revision, KINDS[kind], day, nanosecond, qty), offset, conflicted

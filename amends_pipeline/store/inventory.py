@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from amends_pipeline.inventory.authority import Authority
@@ -86,6 +87,8 @@ if TYPE_CHECKING:  # they bring a library along that only batches need
 
     Writes = EvidenceWrites | ColumnWrites
 
+FEW_IDENTITIES: Final = 16
+"""Up to that many are looked up by the connection that commits, for that takes no time."""
 SEGMENTS_AT_ONCE: Final = 100
 """Segments that `outbox` reads at a time."""
 
@@ -182,9 +185,12 @@ class PostgresStore:
         self, unit: Unit, identities: Iterable[Identity]
     ) -> Mapping[Identity, Authority]:
         """Return what is in force of those identities that were seen before."""
-        unit_id = self._namespaces.unit_id(unit)
+        asked = list(identities)
+        load = partial(load_authorities, unit_id=self._namespaces.unit_id(unit), identities=asked)
+        if len(asked) <= FEW_IDENTITIES:
+            return self._ownership.read(unit, load)
         with self._database.read() as connection:
-            return load_authorities(connection, unit_id, identities)
+            return load(connection)
 
     def in_force(self, unit: Unit, keys: Integers, txn_ids: Texts) -> Found:
         """Find what is in force of those identities that were seen before."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from threading import Lock
 from time import monotonic
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 import psycopg
 from psycopg.errors import LockNotAvailable
@@ -21,6 +21,8 @@ from amends_pipeline.kernel.errors import DatabaseUnavailable, Fenced, FrontierM
 from amends_pipeline.ports import Progress, Role, Token, Unit
 from amends_pipeline.store.namespaces import Namespaces
 from amends_pipeline.store.postgres import LOCK_CLASS, Connection, Database, Transaction
+
+Answer = TypeVar("Answer")
 
 _NUMBERS: Final = {Role.WORKER: 1, Role.RELAY: 2, Role.VIEW: 3}
 _ROLES: Final = 4
@@ -96,6 +98,8 @@ class Ownership:
         self._database = database
         self._namespaces = namespaces
         self._held: dict[Token, _Held] = {}
+        self._workers: dict[Unit, _Held] = {}
+        """Of those, the ones that workers hold."""
 
     @contextmanager
     def hold(
@@ -115,11 +119,15 @@ class Ownership:
             with self._database.translated(connection):
                 _take_lock(connection, place, wait_seconds, waiting)
             token = self._claimed(unit, role, holder, connection)
-            self._held[token] = _Held(connection, Lock())
+            held = self._held[token] = _Held(connection, Lock())
+            if role is Role.WORKER:
+                self._workers[unit] = held
             try:
                 yield token
             finally:
                 del self._held[token]
+                if role is Role.WORKER:
+                    del self._workers[unit]
                 # The server lets go as it notices the end of the connection; this is sooner.
                 with suppress(psycopg.Error):
                     connection.execute(UNLOCK, place.lock)
@@ -165,6 +173,26 @@ class Ownership:
             self._database.writing_once(held) as connection,
         ):
             yield connection, unit_id
+
+    def read(self, unit: Unit, ask: Callable[[Connection], Answer]) -> Answer:
+        """What `ask` reads by a small statement that the unit's worker waits for.
+
+        Where this process is that worker, it is asked on the connection that holds the lock, unless
+        another thread speaks on it: the server's process behind it is the one that the commit will
+        meet, and has at hand what both need. If that one is lost, any other tells the same.
+        """
+        held = self._workers.get(unit)
+        if held is not None and held.turn.acquire(blocking=False):
+            try:
+                with self._database.read(held.connection) as connection:
+                    return ask(connection)
+            except DatabaseUnavailable:
+                if not held.connection.closed:
+                    raise
+            finally:
+                held.turn.release()
+        with self._database.read() as connection:
+            return ask(connection)
 
     @contextmanager
     def _speaking(self, token: Token) -> Iterator[Connection | None]:

@@ -160,9 +160,13 @@ class Database:
     # Blocks
 
     @contextmanager
-    def read(self) -> Iterator[Connection]:
-        """Statements that change nothing."""
-        with self._kept() as connection, self.translated(connection):
+    def read(self, on: Connection | None = None) -> Iterator[Connection]:
+        """Statements that change nothing.
+
+        on: the connection to use, else a kept one.
+        """
+        block: AbstractContextManager[Connection] = self._kept() if on is None else nullcontext(on)
+        with block as connection, self.translated(connection):
             try:
                 yield connection
             except UnicodeError as error:

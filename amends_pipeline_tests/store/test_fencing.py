@@ -229,9 +229,10 @@ def test_commits_under_a_lock_run_on_the_session_that_holds_it(busy, other, tabl
     with busy.store.hold(busy.unit(), Role.WORKER, holder="x") as token:
         ((pid,),) = tables.sql(LOCKERS)
         before = tables.dump()
+        decisions = busy.decide()
         tables.sql("SELECT pg_terminate_backend(%s)", pid)
         with pytest.raises(OutcomeUnknown):
-            busy.store.commit(token, busy.decide())
+            busy.store.commit(token, decisions)
         with pytest.raises(DatabaseUnavailable, match="the lock with it"):
             busy.store.commit(token, busy.decide())
         assert tables.dump() == before
@@ -241,7 +242,11 @@ def test_commits_under_a_lock_run_on_the_session_that_holds_it(busy, other, tabl
 
 
 def test_an_owner_whose_session_is_lost_may_look_on_a_new_one(busy, tables):
+    asked = [(0, "A"), (1, "B")]
+    seen = busy.store.authorities(busy.unit(), asked)
     with busy.store.hold(busy.unit(), Role.WORKER, holder="x") as token:
+        assert busy.store.authorities(busy.unit(), asked) == seen
         tables.sql("SELECT pg_terminate_backend(%s)", tables.sql(LOCKERS)[0][0])
         assert busy.progress().epochs[Role.WORKER] == token.epoch
+        assert busy.store.authorities(busy.unit(), asked) == seen
     assert tables.sql(LOCKERS) == []
