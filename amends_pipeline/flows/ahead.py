@@ -141,8 +141,11 @@ class Ahead:
         self._waiting = wanted, self._thread.submit(self._gather, wanted)
 
     def take(self, wanted: Wanted) -> Gathered:
-        """The batch that was asked for, or this one made ready now. Raises what that raises."""
-        if self._waiting is not None and self._waiting[0] == wanted:
+        """The batch that was asked for, or this one made ready now. Raises what that raises.
+
+        One that was asked for with another limit will do.
+        """
+        if self._waiting is not None and self._waiting[0][:2] == wanted[:2]:
             _, future = self._waiting
             self._waiting = None
             return future.result()

@@ -45,6 +45,8 @@ COMMIT_RECORDS = 20_000
 """Records whose decisions share a commit, at least one decision. What a key needs once per commit,
 reading and writing its days, costs the less a record the more records share it; and the sooner a
 commit is on its way, the more is done beside it."""
+COMMIT_ENVELOPES = 500_000
+"""Envelopes of a commit, about, where records cause that many: they stand in memory until then."""
 BATCH_RECORDS = 128
 """From about that many records on, deciding them together as columns is quicker."""
 CACHED_KEYS = 200_000
@@ -83,6 +85,8 @@ class Worker:
     _batches: Batches | None = None
     _by_columns: bool = False
     """Whether the last decision was one of columns."""
+    _pace: tuple[int, int] | None = None
+    """Records of the last batch of this run, and how many envelopes they caused."""
 
     def run(self, until: int) -> int:
         """Process every record before `until`. Returns the frontier, which is `until`.
@@ -91,7 +95,7 @@ class Worker:
         committed; SourceTruncated, Fenced, FrontierMoved, OutcomeUnknown as they come.
         """
         self._observe(until)
-        look = 0
+        look, self._pace = 0, None
         try:
             with (
                 Commits(partial(self.store.commit, self.token), self.on_commit) as self._commits,
@@ -133,7 +137,7 @@ class Worker:
         Returns how many records the next one must read at least.
         """
         # Whole slices only, so that where a commit ends says nothing about where a slice does.
-        whole_slices = max(self.commit_records, look) // self.slice_records
+        whole_slices = max(self._most_records(), look) // self.slice_records
         limit = max(1, whole_slices) * self.slice_records
         if self._aside is None:
             # Once for an epoch: whoever sets a record aside takes the next one, and ends ours.
@@ -142,6 +146,16 @@ class Worker:
         if until - self._next >= BATCH_RECORDS and not look and self._together(until, limit):
             return 0
         return self._one_by_one(until, look, limit)
+
+    def _most_records(self) -> int:
+        """How many records the next commit may hold, if they cause as much as the last ones."""
+        if self._pace is None:
+            # Few at first, so that what they cause is known, and something is committed, soon.
+            return self.commit_records // 4
+        records, envelopes = self._pace
+        if envelopes * self.commit_records <= records * COMMIT_ENVELOPES:
+            return self.commit_records
+        return max(BATCH_RECORDS, records * COMMIT_ENVELOPES // envelopes)
 
     def _one_by_one(self, until: int, look: int, limit: int) -> int:
         """Decide slice by slice. Returns how many records the next batch must read at least."""
@@ -204,6 +218,7 @@ class Worker:
         self._batches.decided(batch)
         self._known.install_keys(decision)
         self._sequence = decision.next_sequence
+        self._pace = max(decision.accepted, 1), len(decision.envelopes)
         self._commit([decision], last=whole.until >= until)
         return True
 

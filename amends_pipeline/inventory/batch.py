@@ -73,7 +73,7 @@ def decide_batch(
     fresh = heads.statuses == int(Status.UNTOUCHED)
     fresh &= ~np.isin(touched, np.array(sorted(weighed.odd), dtype=np.int64))
     changes = folded.beside(slow.changes | _first_seen(keys, touched[fresh], folded))
-    parts = [*published, slow.published(), _first_stated(heads, fresh, first_at, slices)]
+    others = [slow.published(), _first_stated(heads, fresh, first_at, slices)]
     return Decision(
         whole.start,
         whole.until,
@@ -82,7 +82,7 @@ def decide_batch(
         weighed.authorities,
         weighed.observations,
         whole.rejections,
-        _joined(parts, slow.reasons, batch),
+        _joined(published, others, slow.reasons, batch),
         len(batch),
         slices=len(ends),
     )
@@ -228,19 +228,16 @@ def _span(state: KeyState, changed_days: set[int]) -> Span:
 
 
 def _joined(
-    parts: Sequence[Published], reasons: Mapping[tuple[int, int], Reasons], batch: Assertions
+    folded: Sequence[Published],
+    others: Sequence[Published],
+    reasons: Mapping[tuple[int, int], Reasons],
+    batch: Assertions,
 ) -> EnvelopeColumns:
-    """All publications in the order of slices, then keys, as `decide` publishes them."""
-    together = [np.concatenate(columns) for columns in zip(*parts, strict=True)]
-    slices, keys, types, *_ = together
-    # Within a key each part is in order already, and its status comes last. The parts are in order
-    # too, so that there is little to sort.
-    last = types >= int(Type.READY_STATED)
-    codes = (slices << _KEY_BITS | keys) << 1 | last
-    if (codes[1:] < codes[:-1]).any():
-        order = np.argsort(codes, kind="stable")
-        together = [column[order] for column in together]
-    slices, keys, types, days, versions, closes, causes = together
+    """All publications in the order of slices, then keys, as `decide` publishes them.
+
+    What was folded together is in that order already.
+    """
+    slices, keys, types, days, versions, closes, causes = _merged(folded, others)
     named = np.zeros(len(batch), dtype=np.bool_)
     named[causes] = True
     return EnvelopeColumns(
@@ -256,6 +253,33 @@ def _joined(
             for at in np.flatnonzero(types == int(Type.BLOCKED_STATED)).tolist()
         },
     )
+
+
+def _merged(folded: Sequence[Published], others: Sequence[Published]) -> Published:
+    """All in order. The others are few, and are put in between."""
+    whole, few = Published.joined(folded), Published.joined(others)
+    if not len(few.keys):
+        return whole
+    order = np.argsort(_codes(few), kind="stable")
+    few = Published(*(column[order] for column in few))
+    # Behind what stands there of the same key: its days, where its status is new.
+    places = np.searchsorted(_codes(whole), _codes(few), side="right")
+    at = places + np.arange(len(places))
+    between = np.ones(len(whole.keys) + len(at), dtype=np.bool_)
+    between[at] = False
+    together = []
+    for column, more in zip(whole, few, strict=True):
+        numbers = np.empty(len(between), dtype=np.int64)
+        numbers[at], numbers[between] = more, column
+        together.append(numbers)
+    return Published(*together)
+
+
+def _codes(published: Published) -> Integers:
+    """What publications are ordered by: slices, keys, and last the status of a key."""
+    last = published.types >= int(Type.READY_STATED)
+    codes: Integers = (published.slices << _KEY_BITS | published.keys) << 1 | last
+    return codes
 
 
 def _causes(batch: Assertions, at: Integers) -> Iterator[Cause]:

@@ -15,7 +15,7 @@ limit (`batch.py`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -57,6 +57,12 @@ class Published(NamedTuple):
     closes: Integers
     causes: Integers
     """Position of the causing record within the batch."""
+
+    @staticmethod
+    def joined(parts: Iterable[Published]) -> Published:
+        """The publications of all parts, one behind the other."""
+        nothing = [np.zeros(0, dtype=np.int64)] * len(Published._fields)
+        return Published(*map(np.concatenate, zip(nothing, *parts, strict=True)))
 
 
 def _running(values: Integers, starts: Flags) -> Integers:

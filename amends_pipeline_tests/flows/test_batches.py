@@ -121,6 +121,24 @@ def together(monkeypatch):
     monkeypatch.setattr(ingest, "BATCH_RECORDS", 1)
 
 
+def test_a_commit_holds_fewer_records_where_they_cause_much(together, monkeypatch):
+    """The first two are a quarter; then as many records as cause about so many envelopes."""
+    monkeypatch.setattr(ingest, "COMMIT_ENVELOPES", 24)
+    days = [*range(20, 0, -1), *[30] * 40]
+    lines = history("\n".join(f"T{at} r1 NEW day {day} 1" for at, day in enumerate(days)))
+    ledger, told = ledger_of(lines), []
+    working = worker(ledger, ledger.store, commit_records=16)
+    working.on_commit = told.extend
+    working.run(len(lines))
+    assert outcome(ledger) == one_by_one(lines)
+    assert [each.accepted for each in told[:2]] == [4, 4]
+    # The key is READY, and the last four days restate 1 to 4 days, the four before them 5 to 8.
+    assert [len(each.envelopes) for each in told[:2]] == [1 + 10, 26]
+    # A batch is begun when the one before it is taken, so that it goes by what is known then.
+    assert [each.accepted for each in told[2:4]] == [4 * 24 // 11, 4 * 24 // 26]
+    assert told[-2].accepted == 16
+
+
 def test_what_was_decided_since_the_store_was_asked_counts(together):
     ledger = ledger_of(LATER)
     worker(ledger, Watched(ledger.store, seconds=0.002)).run(len(LATER))
@@ -171,6 +189,8 @@ def test_only_what_was_asked_for_is_taken_from_ahead():
         batches.ask(one)
         assert batches.take(two) == two
         assert batches.take(two) == two
+        batches.ask(two)
+        assert batches.take(two._replace(limit=1)) == two
         batches.ask(one)
     assert made[-1] in {one, two}
     assert made[:2] in ([one, one], [one, two])
