@@ -2,7 +2,7 @@
 
 namespaces.py  what was provisioned          ownership.py  locks, epochs, guards
 evidence.py    accepted and rejected records  keys.py      heads and pages of stock keys
-segments.py    envelopes in order             view_rows.py what readers see
+outbox.py      envelopes in order             view_rows.py what readers see
 snapshot.py    one moment of a namespace     standing.py   where all units stand
 """
 
@@ -17,7 +17,6 @@ from amends_pipeline.inventory.authority import Authority
 from amends_pipeline.inventory.config import NamespaceConfig
 from amends_pipeline.inventory.decision import Decision, Identity
 from amends_pipeline.inventory.envelope import Envelope, OutputId
-from amends_pipeline.inventory.envelope_columns import together
 from amends_pipeline.inventory.refold import KeyState
 from amends_pipeline.inventory.view_batch import Moves
 from amends_pipeline.kernel.display import shown
@@ -35,13 +34,13 @@ from amends_pipeline.ports import (
     Unit,
     UnitStanding,
 )
-from amends_pipeline.store import segments, view_moves, view_rows
-from amends_pipeline.store.at_once import AtOnce, Executes
+from amends_pipeline.store import outbox, view_moves, view_rows
+from amends_pipeline.store.at_once import AtOnce
 from amends_pipeline.store.evidence import EvidenceWrites, load_authorities, load_evidence
 from amends_pipeline.store.keys import have_reasons, load_keys, save_keys
 from amends_pipeline.store.namespaces import Namespaces
 from amends_pipeline.store.ownership import CLAIM, LOCK_WORKER, Ownership, expect_at
-from amends_pipeline.store.postgres import Connection, Cursor, Database, Unmet
+from amends_pipeline.store.postgres import Database, Unmet
 from amends_pipeline.store.snapshot import PostgresSnapshot, read_set_asides
 from amends_pipeline.store.standing import read_standing
 
@@ -56,26 +55,8 @@ MOVE_RELAY: Final = "UPDATE amends.relay_progress SET acknowledged = %s WHERE un
 MOVE_VIEW: Final = """
 UPDATE amends.view_progress SET view_next = %s, view_stop = %s WHERE unit_id = %s
 """
-INSERT_OUTBOX: Final = segments.Insertion("amends.outbox_segment")
 SELECT_NEXT_SEQUENCE: Final = "SELECT next_sequence FROM amends.worker_progress WHERE unit_id = %s"
 SELECT_ACKNOWLEDGED: Final = "SELECT acknowledged FROM amends.relay_progress WHERE unit_id = %s"
-# Sequences are consecutive, so a limit of rows is a range of bases.
-SELECT_PENDING: Final = f"""
-SELECT base, count, {segments.COLUMNS}, r.acknowledged
-FROM amends.relay_progress r JOIN amends.outbox_segment s ON s.unit_id = r.unit_id
-    AND s.base < r.acknowledged + %s AND s.base >= coalesce((
-        SELECT max(f.base) FROM amends.outbox_segment f
-        WHERE f.unit_id = r.unit_id AND f.base <= r.acknowledged), 0)
-    AND s.base + s.count > r.acknowledged
-WHERE r.unit_id = %s ORDER BY s.base
-"""  # noqa: S608 - columns of a constant
-SELECT_OUTBOX: Final = f"""
-SELECT base, count, {segments.COLUMNS} FROM amends.outbox_segment
-WHERE unit_id = %s AND base >= %s ORDER BY base LIMIT %s
-"""  # noqa: S608 - columns of a constant
-SELECT_OUTBOX_EXTENTS: Final = """
-SELECT base, count FROM amends.outbox_segment WHERE unit_id = %s ORDER BY base
-"""
 INSERT_SET_ASIDE: Final = """
 INSERT INTO amends.set_aside (unit_id, source_offset, reason) VALUES (%s, %s, %s)
 """
@@ -89,8 +70,6 @@ if TYPE_CHECKING:  # they bring a library along that only batches need
 
 FEW_IDENTITIES: Final = 16
 """Up to that many are looked up by the connection that commits, for that takes no time."""
-SEGMENTS_AT_ONCE: Final = 100
-"""Segments that `outbox` reads at a time."""
 
 
 class PostgresStore:
@@ -227,7 +206,7 @@ class PostgresStore:
                 if not evidence.many:
                     evidence.save(connection, unit_id)
                 save_keys(connection, unit_id, decisions)
-                _save_outbox(transaction.connection, unit_id, decisions)
+                outbox.save(connection, unit_id, decisions)
                 transaction.execute(MOVE_WORKER, (offset, sequence, unit_id))
                 transaction.commit()
 
@@ -242,7 +221,7 @@ class PostgresStore:
             writes = AtOnce(MOVE_WORKER_FROM, moved)
             evidence.save(writes, unit_id)
             save_keys(writes, unit_id, decisions)
-            _save_outbox(writes, unit_id, decisions)
+            outbox.save(writes, unit_id, decisions)
             writes.run(connection)
 
     # Relay
@@ -250,15 +229,8 @@ class PostgresStore:
     def pending(self, unit: Unit, limit: int) -> Sequence[Segment]:
         """Pending rows from the acknowledgement frontier on, at most `limit` of them, or one."""
         unit_id = self._namespaces.unit_id(unit)
-        limit = max(limit, 1)
         with self._database.read() as connection:
-            cursor = connection.execute(SELECT_PENDING, (limit, unit_id), binary=True)
-            acknowledged = segments.number(cursor, segments.WIDTH)
-            # Sequences are consecutive, and what begins before the limit may go with the rest.
-            stop = acknowledged + limit + segments.SEGMENT_ROWS
-            return [
-                segments.cut(segment, acknowledged, stop) for segment in _segments(unit, cursor)
-            ]
+            return outbox.pending(connection, unit, unit_id, limit)
 
     def acknowledge(self, token: Token, base: int, count: int) -> None:
         """Move the acknowledgement frontier over the earliest pending rows."""
@@ -342,7 +314,7 @@ class PostgresStore:
         unit_id = self._namespaces.unit_id(unit)
         with self._database.snapshot() as connection:
             ((acknowledged,),) = connection.execute(SELECT_ACKNOWLEDGED, (unit_id,))
-            for segment in _outbox(connection, unit, unit_id):
+            for segment in outbox.read(connection, unit, unit_id):
                 for sequence, envelope in enumerate(segment.envelopes, segment.base):
                     yield sequence, sequence < acknowledged, envelope
 
@@ -350,8 +322,7 @@ class PostgresStore:
         """(base sequence, count) of every stored segment."""
         unit_id = self._namespaces.unit_id(unit)
         with self._database.snapshot() as connection:
-            rows = connection.execute(SELECT_OUTBOX_EXTENTS, (unit_id,), binary=True).fetchall()
-        return [(base, count) for base, count in rows]
+            return outbox.extents(connection, unit_id)
 
     def evidence(self, unit: Unit, key: int) -> Evidence:
         """All accepted records of one key."""
@@ -385,29 +356,3 @@ def _expect_view(unit: Unit, start: int, frontier: Sequence[Any]) -> None:
         where = f"view of {unit}, output offset {at}"
         raise ProtocolStop(where, expected="no stop", found=stopped)
     expect_at(f"view frontier of {unit}", expected=start, found=at)
-
-
-def _save_outbox(to: Executes, unit_id: int, decisions: Sequence[Decision]) -> None:
-    base = decisions[0].base_sequence
-    envelopes = together([decision.envelopes for decision in decisions])
-    for at, part in segments.split(envelopes):
-        to.execute(*INSERT_OUTBOX.of(unit_id, base + at, part))
-
-
-def _segments(unit: Unit, cursor: Cursor) -> Iterator[Segment]:
-    for segment, stop in segments.fetch(f"outbox of {unit}", cursor):
-        if stop is not None:
-            raise stop
-        yield segment
-
-
-def _outbox(connection: Connection, unit: Unit, unit_id: int) -> Iterator[Segment]:
-    position = 0
-    while True:
-        wanted = (unit_id, position, SEGMENTS_AT_ONCE)
-        before = position
-        for segment in _segments(unit, connection.execute(SELECT_OUTBOX, wanted, binary=True)):
-            position = segment.end
-            yield segment
-        if position == before:
-            return
