@@ -264,6 +264,23 @@ CONFLICTS = {
         "A r3 AMEND day 1 -30\n A r1 NEW day 1 -50\n A r1 NEW day 1 -51\n A r1 NEW day 1 -50",
         ["a A 1"],
     ),
+    "two kinds, days and instants among the stale": (
+        """
+        A r2 AMEND day 1 -30
+        A r1 NEW day 1 -50
+        A r1 AMEND day 1 -50
+        B r2 AMEND day 1 -30
+        B r1 NEW day 1 -50
+        B r1 NEW day 2 -50
+        C r2 AMEND day 1 -30
+        C r1 NEW day 1 at 01:00:00 -50
+        C r1 NEW day 1 at 01:00:00.000000001 -50
+        D r2 AMEND day 1 -30
+        D r1 NEW day 1 -50
+        D r1 NEW day 1 -50
+        """,
+        ["a A 1", "a B 1", "a C 1"],
+    ),
     "a late one against the superseded": (
         "A r1 NEW day 1 -50\n A r2 AMEND day 1 -30\n A r1 NEW day 1 -51",
         ["a A 1"],
