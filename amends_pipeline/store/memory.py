@@ -7,7 +7,6 @@ out.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from time import monotonic
@@ -16,7 +15,7 @@ from amends_pipeline.inventory.assertions import Integers, Texts
 from amends_pipeline.inventory.authority import Authority
 from amends_pipeline.inventory.config import NamespaceConfig
 from amends_pipeline.inventory.decision import Decision, Identity
-from amends_pipeline.inventory.envelope import Envelope, EnvelopeBatch, OutputId
+from amends_pipeline.inventory.envelope import Envelope, OutputId
 from amends_pipeline.inventory.identities import Found, found_among
 from amends_pipeline.inventory.refold import KeyState
 from amends_pipeline.inventory.view_batch import Moves
@@ -271,25 +270,15 @@ class MemoryStore:
             table.keys.update(states)
             table.outbox += segments
             for decision in decisions:
-                _add_evidence(table, decision)
+                table.add_evidence(decision)
             table.next_offset, table.next_sequence = offset, sequence
 
     # Relay
 
     def pending(self, unit: Unit, limit: int) -> Sequence[Segment]:
         """Pending segments from the acknowledgement frontier on."""
-        found: list[Segment] = []
-        rows = 0
         with self._tables.lock:
-            table = self._tables.unit(unit)
-            first = bisect_left(table.outbox, table.acknowledged, key=_last_sequence)
-            for base, envelopes in table.outbox[first:]:
-                if found and rows + len(envelopes) > limit:
-                    break
-                skipped = max(0, table.acknowledged - base)
-                found.append(Segment(base + skipped, _batch(envelopes[skipped:])))
-                rows += len(envelopes) - skipped
-        return found
+            return self._tables.unit(unit).pending(limit)
 
     def acknowledge(self, token: Token, base: int, count: int) -> None:
         """Move the acknowledgement frontier over the earliest pending rows."""
@@ -393,23 +382,3 @@ class MemoryStore:
 def _expect_at(where: str, frontier: int, given: int) -> None:
     if given != frontier:
         raise FrontierMoved(where, expected=f"{given}", found=f"{frontier}")
-
-
-def _last_sequence(decided: tuple[int, tuple[Envelope, ...]]) -> int:
-    base, envelopes = decided
-    return base + len(envelopes) - 1
-
-
-def _add_evidence(table: UnitTable, decision: Decision) -> None:
-    for (key, txn_id), authority in decision.authorities.items():
-        table.authorities.setdefault(key, {})[txn_id] = authority
-    for observation in decision.observations:
-        table.observations.setdefault(observation.key, []).append(observation)
-    table.rejections += decision.rejections
-
-
-def _batch(envelopes: Iterable[Envelope]) -> EnvelopeBatch:
-    batch = EnvelopeBatch()
-    for envelope in envelopes:
-        batch.add(envelope)
-    return batch

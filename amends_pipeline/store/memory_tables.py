@@ -8,13 +8,15 @@ only replaced, so a copy of the containers is a snapshot.
 from __future__ import annotations
 
 import secrets
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from threading import Condition
 
 from amends_pipeline.inventory.authority import Authority, Observation
 from amends_pipeline.inventory.config import NamespaceConfig, default_partition
-from amends_pipeline.inventory.envelope import Envelope, OutputId
+from amends_pipeline.inventory.decision import Decision
+from amends_pipeline.inventory.envelope import Envelope, EnvelopeBatch, OutputId
 from amends_pipeline.inventory.refold import KeyState
 from amends_pipeline.inventory.slice import Rejection
 from amends_pipeline.kernel.display import shown
@@ -30,6 +32,7 @@ from amends_pipeline.ports import (
     NamespaceInfo,
     Progress,
     Role,
+    Segment,
     SetAside,
     SourceBinding,
     Unit,
@@ -118,6 +121,35 @@ class UnitTable:
     def listed_set_asides(self) -> list[SetAside]:
         """Declared records by offset."""
         return [SetAside(offset, reason) for offset, reason in sorted(self.set_asides.items())]
+
+    def pending(self, limit: int) -> list[Segment]:
+        """Segments from the acknowledgement frontier on, up to about `limit` rows."""
+        found: list[Segment] = []
+        rows = 0
+        first = bisect_left(self.outbox, self.acknowledged, key=_last_sequence)
+        for base, envelopes in self.outbox[first:]:
+            if found and rows + len(envelopes) > limit:
+                break
+            skipped = max(0, self.acknowledged - base)
+            batch = EnvelopeBatch()
+            for envelope in envelopes[skipped:]:
+                batch.add(envelope)
+            found.append(Segment(base + skipped, batch))
+            rows += len(batch)
+        return found
+
+    def add_evidence(self, decision: Decision) -> None:
+        """Keep what a decision says of its records."""
+        for (key, txn_id), authority in decision.authorities.items():
+            self.authorities.setdefault(key, {})[txn_id] = authority
+        for observation in decision.observations:
+            self.observations.setdefault(observation.key, []).append(observation)
+        self.rejections += decision.rejections
+
+
+def _last_sequence(decided: tuple[int, tuple[Envelope, ...]]) -> int:
+    base, envelopes = decided
+    return base + len(envelopes) - 1
 
 
 @dataclass(slots=True)
