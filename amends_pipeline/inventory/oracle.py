@@ -29,6 +29,7 @@ import pyarrow as pa
 
 from amends_pipeline.inventory.config import NamespaceConfig
 from amends_pipeline.inventory.revision_columns import RevisionColumns, decode_columns
+from amends_pipeline.kernel import arrow
 from amends_pipeline.kernel.display import shown
 from amends_pipeline.kernel.errors import OperationError
 from amends_pipeline.kernel.instants import MAX_DAY, MIN_DAY, day_text
@@ -324,8 +325,8 @@ class _Chunk:
         aside = np.isin(np.concatenate(self._offsets), _column([*set_asides], np.int64))
         return (
             pa.concat_tables(self._decoded)
-            .append_column("position", pa.array(np.arange(len(self))))
-            .append_column("set_aside", pa.array(aside))
+            .append_column("position", arrow.integers(np.arange(len(self))))
+            .append_column("set_aside", arrow.booleans(aside))
         )
 
     def record(self, position: int) -> tuple[int, bytes | None, bytes]:
@@ -348,15 +349,15 @@ class _Chunk:
 def _table(revisions: RevisionColumns) -> pa.Table:
     return pa.table(
         {
-            "decoded": revisions.sound,
+            "decoded": arrow.booleans(revisions.sound),
             "txn_id": revisions.txn_ids,
-            "revision": revisions.revisions,
+            "revision": arrow.integers(revisions.revisions),
             "kind": revisions.kinds,
             "item": revisions.items,
             "location": revisions.locations,
-            "valid_day": revisions.valid_days,
-            "valid_nanosecond": revisions.valid_nanoseconds,
-            "qty": revisions.qtys,
+            "valid_day": arrow.integers(revisions.valid_days),
+            "valid_nanosecond": arrow.integers(revisions.valid_nanoseconds),
+            "qty": arrow.integers(revisions.qtys),
         }
     )
 

@@ -29,6 +29,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from amends_pipeline.inventory.revision import MAX_VALUE_BYTES, Revision, decode, decode_batch
+from amends_pipeline.kernel import arrow
 from amends_pipeline.kernel.instant_columns import WORD, parse_instants, words_of
 from amends_pipeline.kernel.instants import MAX_DAY, MIN_DAY
 from amends_pipeline.kernel.integers import MAX_INT64
@@ -431,7 +432,7 @@ def _texts(raw: bytes, spans: Integers) -> pa.StringArray:
     cut = pa.StringArray.from_buffers(
         spans.size, pa.py_buffer(edges), pa.py_buffer(raw), null_count=0
     )
-    return cut.take(pa.array(np.arange(0, spans.size, 2)))
+    return arrow.taken(cut, np.arange(0, spans.size, 2))
 
 
 def _replaced(texts: pa.StringArray, rows: Integers, others: list[str]) -> pa.StringArray:
@@ -439,4 +440,4 @@ def _replaced(texts: pa.StringArray, rows: Integers, others: list[str]) -> pa.St
         return texts
     order = np.arange(len(texts))
     order[rows] = len(texts) + np.arange(len(others))
-    return pa.concat_arrays([texts, pa.array(others, pa.string())]).take(pa.array(order))
+    return arrow.taken(pa.concat_arrays([texts, arrow.texts(others)]), order)
