@@ -35,7 +35,7 @@ def columns(rows):
 def told(rows):
     """The rows as another function packs them."""
     given_columns = [*map(list, zip(*rows, strict=True)), [None] * len(rows)]
-    return [b"".join(row) for row in TABLE._rows(given_columns)]  # noqa: SLF001
+    return [b"".join(row) for row in TABLE._rows(given_columns)]  # noqa: SLF001 - the other way
 
 
 @given(ROWS)
