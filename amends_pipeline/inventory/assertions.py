@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from amends_pipeline.inventory.authority import Accepted, Authority, Candidate, Observation
 from amends_pipeline.inventory.decision import Identity
+from amends_pipeline.kernel import arrow
 
 Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -58,7 +59,7 @@ class Assertions:
         """The rows at these positions, in that order."""
         return Assertions(
             self.keys[at],
-            self.txn_ids.take(pa.array(at)),
+            arrow.taken(self.txn_ids, at),
             self.offsets[at],
             self.revisions[at],
             self.kinds[at],
@@ -113,7 +114,7 @@ def assertions(rows: Sequence[Accepted]) -> Assertions:
         [each.qty for each in candidates],
     )
     keys, *others = (np.array(column, dtype=np.int64) for column in numbers)
-    return Assertions(keys, pa.array([row.txn_id for row in rows], pa.string()), *others)
+    return Assertions(keys, arrow.texts([row.txn_id for row in rows]), *others)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,6 @@ from operator import itemgetter
 from typing import Final, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
 from amends_pipeline.inventory.assertions import Assertions
 from amends_pipeline.inventory.authority import Accepted, Authority, first, rule
@@ -31,6 +30,7 @@ from amends_pipeline.inventory.known_keys import KnownKeys
 from amends_pipeline.inventory.refold import KeyChange, KeyState, Span, Status
 from amends_pipeline.inventory.slice_columns import SliceColumns
 from amends_pipeline.inventory.weighing import Standing, weigh
+from amends_pipeline.kernel import arrow
 
 WITHIN_REACH: Final = 2**61
 """Closes that stay below it need no exact look; sums and shifts of them fit 64 bits."""
@@ -283,5 +283,5 @@ def _codes(published: Published) -> Integers:
 
 
 def _causes(batch: Assertions, at: Integers) -> Iterator[Cause]:
-    txn_ids = batch.txn_ids.take(pa.array(at)).to_pylist()
+    txn_ids = arrow.taken(batch.txn_ids, at).to_pylist()
     return map(Cause, batch.offsets[at].tolist(), txn_ids, batch.revisions[at].tolist())

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
-import pyarrow as pa
 
 from amends_pipeline.inventory.assertions import (
     Assertions,
@@ -20,6 +19,7 @@ from amends_pipeline.inventory.assertions import (
 )
 from amends_pipeline.inventory.authority import Authority
 from amends_pipeline.inventory.decision import Identity
+from amends_pipeline.kernel import arrow
 from amends_pipeline.kernel.sieve import Hashes, hashes
 
 
@@ -57,11 +57,11 @@ class Identities:
         """The transaction id of each."""
         if len(self) == len(self._batch):
             return self._batch.txn_ids
-        return self._batch.txn_ids.take(pa.array(self.firsts))
+        return arrow.taken(self._batch.txn_ids, self.firsts)
 
     def texts(self, at: Integers) -> Texts:
         """The transaction ids of these numbers."""
-        return self._batch.txn_ids.take(pa.array(self.firsts[at]))
+        return arrow.taken(self._batch.txn_ids, self.firsts[at])
 
     @cached_property
     def hashes(self) -> Hashes:

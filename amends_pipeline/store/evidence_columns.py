@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
-import pyarrow as pa
 
 from amends_pipeline.inventory.assertions import (
     Assertions,
@@ -23,6 +22,7 @@ from amends_pipeline.inventory.assertions import (
 from amends_pipeline.inventory.decision import Decision
 from amends_pipeline.inventory.identities import Found
 from amends_pipeline.inventory.slice import Rejection
+from amends_pipeline.kernel import arrow
 from amends_pipeline.store import arrays, packing
 from amends_pipeline.store.at_once import Executes
 from amends_pipeline.store.evidence import (
@@ -72,7 +72,7 @@ def find(connection: Connection, unit_id: int, keys: Integers, txn_ids: Texts) -
             for each in sent
         )
         at -= 1
-    rows = Assertions(keys[at], txn_ids.take(pa.array(at)), *numbers)
+    rows = Assertions(keys[at], arrow.taken(txn_ids, at), *numbers)
     stood = np.ones(len(at), dtype=np.bool_)
     return Found(at, AuthorityColumns(rows, conflicted > 0, stood))
 
