@@ -170,12 +170,14 @@ def merge(before: int, rows: Rows, totals: Mapping[int, Total]) -> tuple[Rows, S
     A new day enters unpublished (not present, versions 0) at the balance carried over it. Returns
     the new columns and the span from the first to just past the last changed row.
     """
-    merged = rows.copied()
-    days = merged.days
+    # Columns that stay as they were are shared with `rows`.
+    merged = rows._replace(sums=rows.sums.copy(), counts=rows.counts.copy())
     first = last = None
     for day in sorted(totals):
-        at = bisect_left(days, day)
-        if at == len(days) or days[at] != day:
+        at = bisect_left(merged.days, day)
+        if at == len(merged.days) or merged.days[at] != day:
+            if merged.days is rows.days:
+                merged = merged.copied()
             merged.insert(at, day, merged.closes[at - 1] if at else before)
         merged.sums[at], merged.counts[at] = totals[day]
         first = at if first is None else first
@@ -188,10 +190,10 @@ def merge(before: int, rows: Rows, totals: Mapping[int, Total]) -> tuple[Rows, S
 def refold(before: int, threshold: int, rows: Rows, changed: Span) -> tuple[Rows, Span]:
     """Recompute closes, presence and crossings of a READY key from its sums.
 
-    `changed` spans the rows whose sums may differ from what the published columns say. Past it the
-    published closes are right up to one constant shift, so the work ends at `changed.stop` when
-    the shift is 0. Returns the columns and the span of rows that were recomputed; it covers
-    `changed`.
+    `changed` spans the rows whose sums may differ from what the published columns say. Past it
+    presence is right, and closes are right up to one constant shift, so the work ends at
+    `changed.stop` when the shift is 0. Returns the columns and the span of rows that were
+    recomputed; it covers `changed`.
 
     Closes are exact integers and may lie outside 64 bits; the caller judges that.
     """
@@ -200,15 +202,15 @@ def refold(before: int, threshold: int, rows: Rows, changed: Span) -> tuple[Rows
         return rows, changed
     entering = rows.closes[start - 1] if start else before
     closes = list(accumulate(rows.sums[start:stop], initial=entering))
+    present = [count > 0 for count in rows.counts[start:stop]]
     shift = closes[-1] - rows.closes[stop - 1]
     if shift:
         closes += [close + shift for close in rows.closes[stop:]]
         stop = len(rows.days)
-    present = [count > 0 for count in rows.counts[start:stop]]
     alerting = [previous >= threshold > close for previous, close in pairwise(closes)]
     folded = rows._replace(
         closes=rows.closes[:start] + closes[1:] + rows.closes[stop:],
-        present=rows.present[:start] + present + rows.present[stop:],
+        present=rows.present[:start] + present + rows.present[changed.stop :],
         alerting=rows.alerting[:start] + alerting + rows.alerting[stop:],
     )
     return folded, Span(start, stop)
