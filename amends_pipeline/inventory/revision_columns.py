@@ -30,10 +30,11 @@ import pyarrow as pa
 
 from amends_pipeline.inventory.revision import MAX_VALUE_BYTES, Revision, decode, decode_batch
 from amends_pipeline.kernel import arrow
-from amends_pipeline.kernel.instant_columns import WORD, parse_instants, words_of
+from amends_pipeline.kernel.instant_columns import parse_instants
 from amends_pipeline.kernel.instants import MAX_DAY, MIN_DAY
-from amends_pipeline.kernel.integers import MAX_INT64
+from amends_pipeline.kernel.integer_columns import MOST_CHARACTERS, parse_integers
 from amends_pipeline.kernel.joined import Joined
+from amends_pipeline.kernel.words import LOW_BYTES, WORD, words_of
 
 Integers = npt.NDArray[np.int64]
 Booleans = npt.NDArray[np.bool_]
@@ -48,7 +49,6 @@ _MEMBERS: Final = {
     "days": "valid_day",
     "nanoseconds": "valid_nanosecond",
 }
-_DIGITS: Final = 19  # of the largest 64-bit integer
 _SPACE: Final = ord(" ")  # controls are all below
 
 _RUN_RECORDS: Final = 8_192  # worked on together: columns on the way fit the processor's cache
@@ -150,7 +150,7 @@ class _Run:
         self.words = words_of(self.raw)
         self.ends = np.cumsum(lengths)
         self.starts = self.ends - lengths
-        self.characters = characters = np.frombuffer(self.raw, np.uint8)
+        characters = np.frombuffer(self.raw, np.uint8)
         quotes = np.flatnonzero(characters == ord('"'))
         counts = self._counts(quotes)
         self.usable = (counts == _QUOTES) & (lengths <= MAX_VALUE_BYTES)
@@ -283,7 +283,8 @@ class _Reading:
         proven = _equal_pieces(run, pattern, edges)
         numbers = {}
         for name in _INTEGERS:
-            numbers[name], right = _numbers(run, *_span(pattern, name, edges))
+            # Before a number stands at least its member's name.
+            numbers[name], right = parse_integers(run.raw, *_span(pattern, name, edges))
             proven &= right
         # From here on the record is the JSON that it should be. Its times can still be wrong.
         self.settled[rows[proven]] = True
@@ -350,7 +351,7 @@ def _placed(pattern: _Pattern, edges: list[Integers]) -> Booleans:
         placed &= end - begin == len(piece)
     for name in _INTEGERS:
         begin, end = _span(pattern, name, edges)
-        placed &= (end > begin) & (end - begin <= _DIGITS + 1)
+        placed &= (end > begin) & (end - begin <= MOST_CHARACTERS)
     return placed
 
 
@@ -377,53 +378,9 @@ def _equal_pieces(run: _Run, pattern: _Pattern, edges: list[Integers]) -> Boolea
             part = piece[start : start + WORD]
             found = run.words[start:][begins]
             if len(part) < WORD:
-                found &= _LOW_BYTES[len(part)]
+                found &= LOW_BYTES[len(part)]
             equal &= found == np.uint64(int.from_bytes(part, "little"))
     return equal
-
-
-_LOW_BYTES: Final = np.array([(1 << 8 * count) - 1 for count in range(WORD + 1)], np.uint64)
-_ZEROS: Final = np.uint64(0x3030_3030_3030_3030)
-_ABOVE_NINE: Final = np.uint64(0x7676_7676_7676_7676)
-_HIGH_BITS: Final = np.uint64(0x8080_8080_8080_8080)
-
-
-def _numbers(run: _Run, begins: Integers, ends: Integers) -> tuple[Integers, Booleans]:
-    """Read numbers of 1 to 20 characters; tell which are plain JSON integers of 64 bits.
-
-    Eight digits are read in a step, from the right. Before a number stands at least its member's
-    name, so that no step reaches over the first byte.
-    """
-    negative = run.characters[begins] == ord("-")
-    begins = begins + negative
-    digits = ends - begins
-    right = (digits >= 1) & (digits <= _DIGITS)
-    right &= (run.characters[begins] != ord("0")) | (digits == 1)
-    total = np.zeros(len(begins), np.uint64)
-    for step in range(3):
-        count = np.clip(digits - step * WORD, 0, WORD)
-        if not count.any():
-            break
-        found = run.words[np.maximum(ends - (step + 1) * WORD, 0)] ^ _ZEROS
-        found &= ~_LOW_BYTES[WORD - count]
-        right &= (found | (found + _ABOVE_NINE)) & _HIGH_BITS == 0
-        for base, bits, lanes in _LANES:
-            found = (found * base + (found >> bits)) & lanes
-        total += found * np.uint64(10 ** (step * WORD))
-    right &= total <= MAX_INT64 + negative.astype(np.uint64)
-    numbers = total.view(np.int64)
-    return np.where(negative, -numbers, numbers), right
-
-
-# Two digits become one number of each two bytes, two of those one of four, then one of eight.
-_LANES: Final = [
-    (np.uint64(base), np.uint64(bits), np.uint64(lanes))
-    for base, bits, lanes in (
-        (10, 8, 0x00FF_00FF_00FF_00FF),
-        (100, 16, 0x0000_FFFF_0000_FFFF),
-        (10_000, 32, 0xFFFF_FFFF),
-    )
-]
 
 
 def _texts(raw: bytes, spans: Integers) -> pa.StringArray:

@@ -20,13 +20,10 @@ from amends_pipeline.kernel.instants import (
     InstantSyntaxError,
     parse_instant,
 )
+from amends_pipeline.kernel.words import HIGH_BITS, Words, words_of
 
 Integers = npt.NDArray[np.int64]
 Booleans = npt.NDArray[np.bool_]
-_Words = npt.NDArray[np.uint64]
-
-WORD: Final = 8
-"""Characters that are read in one step."""
 
 _SHORTEST: Final = 20  # YYYY-MM-DDThh:mm:ssZ
 _LONGEST: Final = 35  # YYYY-MM-DDThh:mm:ss.fffffffff+hh:mm
@@ -45,14 +42,6 @@ class InstantColumns(NamedTuple):
     nanoseconds: Integers
     """Nanoseconds since the start of that day."""
     sound: Booleans
-
-
-def words_of(raw: bytes) -> _Words:
-    """Return the eight bytes from each place of `raw` on, the first byte as the lowest.
-
-    Nothing is copied. An index must lie at least eight bytes before the end.
-    """
-    return np.ndarray((max(len(raw) - WORD + 1, 0),), "<u8", raw, strides=(1,))
 
 
 def parse_instants(raw: bytes, starts: Integers, ends: Integers) -> InstantColumns:
@@ -95,19 +84,18 @@ class _Spelling(NamedTuple):
         headroom = bytes(128 - (10 if each == ord("0") else 1) for each in pattern)
         return cls(*(np.uint64(int.from_bytes(each, "little")) for each in (pattern, headroom)))
 
-    def pairs(self, words: _Words) -> tuple[Integers, Booleans]:
+    def pairs(self, words: Words) -> tuple[Integers, Booleans]:
         """Return two-digit numbers, one a byte, and which words are spelled so.
 
         A right digit leaves 0 to 9 of the exclusive or, a right mark leaves 0. With all bytes below
         128 no sum carries into the next byte; a byte of 128 and more is wrong by itself.
         """
         digits = words ^ self.marks
-        wrong = (digits | (digits + self.headroom)) & _HIGH_BITS
+        wrong = (digits | (digits + self.headroom)) & HIGH_BITS
         pairs = digits * _TEN + (digits >> _BYTE)
         return pairs.view(np.int64), wrong == 0
 
 
-_HIGH_BITS = np.uint64(0x8080_8080_8080_8080)
 _TEN = np.uint64(10)
 _BYTE = np.uint64(8)
 _YEAR_AND_MONTH = _Spelling.of(b"0000-00-")
@@ -115,7 +103,7 @@ _DAY_AND_HOUR = _Spelling.of(b"00T00:00")
 _TIME = _Spelling.of(b"00:00:00")
 
 
-def _heads(words: _Words, starts: Integers) -> InstantColumns:
+def _heads(words: Words, starts: Integers) -> InstantColumns:
     """Read `YYYY-MM-DDThh:mm:ss`."""
     pairs, sound = _YEAR_AND_MONTH.pairs(words[starts])
     month = (pairs >> 40) & 0xFF
