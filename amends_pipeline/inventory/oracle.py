@@ -17,7 +17,6 @@ and reasons and no rows: which rows it froze with depends on the order of arriva
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -25,25 +24,28 @@ from typing import Any, NamedTuple
 import duckdb
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from amends_pipeline.inventory.config import NamespaceConfig
-from amends_pipeline.inventory.revision_columns import RevisionColumns, decode_columns
-from amends_pipeline.kernel import arrow
+from amends_pipeline.inventory.oracle_input import Chunk, History, OracleError, RawBatch, chunks
 from amends_pipeline.kernel.display import shown
-from amends_pipeline.kernel.errors import OperationError
 from amends_pipeline.kernel.instants import MAX_DAY, MIN_DAY, day_text
 from amends_pipeline.kernel.integers import MAX_INT64, MIN_INT64
-from amends_pipeline.kernel.joined import size_of
+
+__all__ = [
+    "Conflict",
+    "DayRows",
+    "History",
+    "OracleError",
+    "OracleResult",
+    "RawBatch",
+    "Rejected",
+    "compute",
+]
 
 IntegerColumn = npt.NDArray[np.int64]
 Reasons = tuple[tuple[str, int], ...]
 """Conflicts at highest revisions, (txn_id, revision), by the bytes of txn_id, then revision."""
 
-# Records that go into the engine together, and their bytes: what is held of raw values is bounded.
-# A statement takes some milliseconds however little it has to do.
-_CHUNK = 262_144
-_CHUNK_BYTES = 1 << 26
 _BAND = 4_000_000  # records of the keys that are worked out together; bounds what grouping needs
 
 _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
@@ -166,28 +168,6 @@ _TOUCHED = "SELECT DISTINCT key FROM accepted ORDER BY key"
 _ALL_CONFLICTS = "FROM conflicts ORDER BY key, txn_id, revision"
 
 
-class OracleError(OperationError):
-    """The oracle has no answer for this history."""
-
-
-class RawBatch(NamedTuple):
-    """Source records in offset order, as they were delivered."""
-
-    offsets: Sequence[int]
-    raw_keys: Sequence[bytes | None]
-    """Transport keys, None where the transport has none."""
-    values: Sequence[bytes]
-
-
-class History(NamedTuple):
-    """What the oracle is given of one partition."""
-
-    partition: int
-    batches: Iterable[RawBatch]
-    set_asides: frozenset[int]
-    """Offsets declared not to be part of the input."""
-
-
 @dataclass(frozen=True, slots=True)
 class DayRows:
     """Facts by key and day, as columns of equal length."""
@@ -282,7 +262,7 @@ def _load(
         "origin_nanosecond": config.origin.nanosecond,
         "partition": history.partition,
     }
-    for chunk in _chunks(history):
+    for chunk in chunks(history):
         _load_raw_keys(engine, config, chunk)
         engine.register("chunk", chunk.columns(history.set_asides))
         ((accepted,),) = engine.execute(_ACCEPT, parameters).fetchall()
@@ -295,95 +275,8 @@ def _load(
             yield Rejected(history.partition, offset, code, raw_key, value)
 
 
-class _Chunk:
-    """Records that go into the engine together; each batch is decoded when it comes."""
-
-    def __init__(self) -> None:
-        self._batches: list[RawBatch] = []
-        self._offsets: list[IntegerColumn] = []
-        self._ends = [0]
-        self._decoded: list[pa.Table] = []
-        self._bytes = 0
-
-    def __len__(self) -> int:
-        return self._ends[-1]
-
-    def add(self, batch: RawBatch, offsets: IntegerColumn) -> None:
-        """Add a batch behind the others."""
-        self._batches.append(batch)
-        self._offsets.append(offsets)
-        self._ends.append(len(self) + len(offsets))
-        self._decoded.append(_table(decode_columns(batch.values)))
-        self._bytes += size_of(batch.values)
-
-    def is_full(self) -> bool:
-        """Tell whether there is enough for a statement."""
-        return len(self) >= _CHUNK or self._bytes >= _CHUNK_BYTES
-
-    def columns(self, set_asides: frozenset[int]) -> pa.Table:
-        """One column a member, in the engine's own form; no value is missing."""
-        aside = np.isin(np.concatenate(self._offsets), _column([*set_asides], np.int64))
-        return (
-            pa.concat_tables(self._decoded)
-            .append_column("position", arrow.integers(np.arange(len(self))))
-            .append_column("set_aside", arrow.booleans(aside))
-        )
-
-    def record(self, position: int) -> tuple[int, bytes | None, bytes]:
-        """Offset, raw key and value of a record."""
-        at = bisect_right(self._ends, position) - 1
-        offsets, raw_keys, values = self._batches[at]
-        position -= self._ends[at]
-        return offsets[position], raw_keys[position], values[position]
-
-    def raw_keys(self) -> dict[int, bytes]:
-        """Transport keys by position, of the records that have one."""
-        found: dict[int, bytes] = {}
-        for start, batch in zip(self._ends, self._batches, strict=False):
-            keys = batch.raw_keys
-            if keys.count(None) < len(keys):
-                found |= {at: key for at, key in enumerate(keys, start) if key is not None}
-        return found
-
-
-def _table(revisions: RevisionColumns) -> pa.Table:
-    return pa.table(
-        {
-            "decoded": arrow.booleans(revisions.sound),
-            "txn_id": revisions.txn_ids,
-            "revision": arrow.integers(revisions.revisions),
-            "kind": revisions.kinds,
-            "item": revisions.items,
-            "location": revisions.locations,
-            "valid_day": arrow.integers(revisions.valid_days),
-            "valid_nanosecond": arrow.integers(revisions.valid_nanoseconds),
-            "qty": arrow.integers(revisions.qtys),
-        }
-    )
-
-
-def _chunks(history: History) -> Iterator[_Chunk]:
-    """Join batches to a size that is worth a query; refuse offsets that do not grow."""
-    chunk = _Chunk()
-    last = -1
-    for batch in history.batches:
-        offsets = _column(batch.offsets, np.int64)
-        steps = np.diff(offsets, prepend=last)
-        if (steps <= 0).any():
-            found = f"{batch.offsets[int(np.argmax(steps <= 0))]} out of order"
-            where = f"oracle, partition {history.partition}"
-            raise OracleError(where, expected="offsets that grow", found=found)
-        last = batch.offsets[-1] if len(offsets) else last
-        chunk.add(batch, offsets)
-        if chunk.is_full():
-            yield chunk
-            chunk = _Chunk()
-    if len(chunk):
-        yield chunk
-
-
 def _load_raw_keys(
-    engine: duckdb.DuckDBPyConnection, config: NamespaceConfig, chunk: _Chunk
+    engine: duckdb.DuckDBPyConnection, config: NamespaceConfig, chunk: Chunk
 ) -> None:
     """Load the transport keys that a chunk has, and once those that it should have."""
     engine.execute("DELETE FROM found_keys")

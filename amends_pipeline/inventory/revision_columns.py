@@ -50,6 +50,7 @@ _MEMBERS: Final = {
     "nanoseconds": "valid_nanosecond",
 }
 _SPACE: Final = ord(" ")  # controls are all below
+_ASCII: Final = 0x7F
 
 _RUN_RECORDS: Final = 8_192  # worked on together: columns on the way fit the processor's cache
 _RUN_BYTES: Final = 1 << 24
@@ -162,7 +163,7 @@ class _Run:
         if b"\\" in self.raw:
             self.usable &= self._counts(np.flatnonzero(characters == ord("\\"))) == 0
         if not _is_utf8(self.raw):
-            self.usable &= self._counts(np.flatnonzero(characters > 0x7F)) == 0  # noqa: PLR2004 - ASCII
+            self.usable &= self._counts(np.flatnonzero(characters > _ASCII)) == 0
 
     def _counts(self, places: Integers) -> Integers:
         """How many of the places lie in each record."""
@@ -198,7 +199,7 @@ class _Pattern(NamedTuple):
     """How many bytes of the pieces are line ends or tabs."""
 
 
-_NUMBER: Final = re.compile(rb"[^-0-9]*(-?[0-9]+)")
+_NUMBER: Final = re.compile(rb"-?[0-9]+")
 
 
 def _pattern(value: bytes, controls: int) -> _Pattern:
@@ -210,9 +211,8 @@ def _pattern(value: bytes, controls: int) -> _Pattern:
     while quote < _QUOTES:
         name = value[quotes[quote] + 1 : quotes[quote + 1]].decode()
         if name in _INTEGERS:
-            number = _NUMBER.match(value, quotes[quote + 1] + 1)
-            assert number is not None, "a record that decodes has a number here"  # noqa: S101
-            begin, end = number.span(1)
+            number = next(_NUMBER.finditer(value, quotes[quote + 1] + 1))
+            begin, end = number.span()
             edge = _Edge(quote + 1, begin - quotes[quote + 1])
             edges.append((edge, _Edge(quote + 2, end - ends[quote + 2])))
             quote += 2

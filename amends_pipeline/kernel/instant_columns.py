@@ -30,6 +30,11 @@ _LONGEST: Final = 35  # YYYY-MM-DDThh:mm:ss.fffffffff+hh:mm
 _SECOND_END: Final = 19
 _OFFSET: Final = 6  # +hh:mm
 _FRACTION_DIGITS: Final = 9
+_MONTHS: Final = 12
+_LAST_HOUR: Final = 23
+_LAST_MINUTE: Final = 59
+_LAST_SECOND: Final = 59
+_NINE: Final = 9
 _EPOCH: Final = 719_528  # days from 0000-01-01 to 1970-01-01
 _NANOSECONDS_PER_MINUTE: Final = 60 * NANOSECONDS_PER_SECOND
 
@@ -108,7 +113,7 @@ def _heads(words: Words, starts: Integers) -> InstantColumns:
     pairs, sound = _YEAR_AND_MONTH.pairs(words[starts])
     month = (pairs >> 40) & 0xFF
     months = ((pairs & 0xFF) * 100 + ((pairs >> 16) & 0xFF)) * 12 + month - 1
-    sound &= (month >= 1) & (month <= 12)  # noqa: PLR2004 - the months of a year
+    sound &= (month >= 1) & (month <= _MONTHS)
     pairs, spelled = _DAY_AND_HOUR.pairs(words[starts + 8])
     sound &= spelled
     months[~sound] = 0  # any place of the table
@@ -118,7 +123,7 @@ def _heads(words: Words, starts: Integers) -> InstantColumns:
     sound &= (day >= 1) & (days < firsts[months + 1])
     pairs, spelled = _TIME.pairs(words[starts + 11])
     hour, minute, second = pairs & 0xFF, (pairs >> 24) & 0xFF, (pairs >> 48) & 0xFF
-    sound &= spelled & (hour <= 23) & (minute <= 59) & (second <= 59)  # noqa: PLR2004 - a clock
+    sound &= spelled & (hour <= _LAST_HOUR) & (minute <= _LAST_MINUTE) & (second <= _LAST_SECOND)
     seconds = (hour * 60 + minute) * 60 + second
     return InstantColumns(days, seconds * NANOSECONDS_PER_SECOND, sound)
 
@@ -162,7 +167,7 @@ def _fractions(
     sound = (characters[starts] == ord(".")) & (length > 1)
     for place in range(1, length):
         digit = characters[starts + place] - np.uint8(ord("0"))  # wraps: no digit is above 9
-        sound &= digit <= 9  # noqa: PLR2004 - a digit
+        sound &= digit <= _NINE
         value = value * 10 + digit
     return value * 10 ** (_FRACTION_DIGITS + 1 - length), sound
 
@@ -174,10 +179,10 @@ def _offsets(characters: npt.NDArray[np.uint8], starts: Integers) -> tuple[Integ
     numbers = []
     for place in (1, 4):
         tens, units = (characters[starts + at] - np.uint8(ord("0")) for at in (place, place + 1))
-        sound &= (tens <= 9) & (units <= 9)  # noqa: PLR2004 - digits
+        sound &= (tens <= _NINE) & (units <= _NINE)
         numbers.append(tens.astype(np.int64) * 10 + units)
     hours, minutes = numbers
-    sound &= (hours <= 23) & (minutes <= 59)  # noqa: PLR2004 - a clock
+    sound &= (hours <= _LAST_HOUR) & (minutes <= _LAST_MINUTE)
     offset = (hours * 60 + minutes) * _NANOSECONDS_PER_MINUTE
     return np.where(sign == ord("-"), -offset, offset), sound
 

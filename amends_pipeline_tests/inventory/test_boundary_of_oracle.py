@@ -11,13 +11,14 @@ from pathlib import Path
 import pytest
 
 import amends_pipeline
-from amends_pipeline.inventory import config, oracle, revision, revision_columns
+from amends_pipeline.inventory import config, oracle, oracle_input, revision, revision_columns
 
 SHARED_WITH_WORKER = {
     "amends_pipeline.inventory.config",
     "amends_pipeline.inventory.revision",
     "amends_pipeline.inventory.revision_columns",
 }
+OWN = "amends_pipeline.inventory.oracle_input"
 KERNEL = "amends_pipeline.kernel."
 
 
@@ -35,7 +36,7 @@ def imported(source: str) -> set[str]:
 
 def strangers(source: str) -> set[str]:
     """Imports of this project that the oracle may not have; relative ones are none it may have."""
-    allowed = (KERNEL, *(f"{module}." for module in SHARED_WITH_WORKER))
+    allowed = (KERNEL, f"{OWN}.", *(f"{module}." for module in SHARED_WITH_WORKER))
     return {
         name
         for name in imported(source)
@@ -59,7 +60,7 @@ def test_a_stranger_would_be_found(line):
     assert strangers(line)
 
 
-@pytest.mark.parametrize("module", [oracle, config, revision, revision_columns])
+@pytest.mark.parametrize("module", [oracle, oracle_input, config, revision, revision_columns])
 def test_the_text_imports_no_stranger(module):
     source = Path(module.__file__).read_text(encoding="utf-8")
     assert strangers(source) == set()
@@ -98,6 +99,8 @@ def test_a_run_loads_no_stranger():
     )
     loaded = {f"{name}." for name in json.loads(ran.stdout)}
     packages = {"amends_pipeline.", "amends_pipeline.inventory.", KERNEL}
-    own = {"amends_pipeline.inventory.oracle."} | {f"{name}." for name in SHARED_WITH_WORKER}
+    own = {"amends_pipeline.inventory.oracle.", f"{OWN}."} | {
+        f"{name}." for name in SHARED_WITH_WORKER
+    }
     assert own < loaded
     assert {name for name in loaded - packages - own if not name.startswith(KERNEL)} == set()

@@ -8,7 +8,7 @@ import time
 import duckdb
 import pytest
 
-from amends_pipeline.inventory import oracle
+from amends_pipeline.inventory import oracle, oracle_input
 from amends_pipeline.inventory.config import StockKey, parse_configuration
 from amends_pipeline.inventory.oracle import History, OracleError, RawBatch, compute
 from amends_pipeline.kernel.instants import day_text
@@ -176,7 +176,7 @@ def test_offsets_that_do_not_grow_have_no_answer(offsets):
 
 @pytest.mark.parametrize(("chunk", "band"), [(1, 1), (2, 3), (3, 2), (1000, 1000)])
 def test_how_records_are_batched_and_worked_out_changes_nothing(monkeypatch, chunk, band):
-    monkeypatch.setattr(oracle, "_CHUNK", chunk)
+    monkeypatch.setattr(oracle_input, "_CHUNK", chunk)
     monkeypatch.setattr(oracle, "_BAND", band)
     config = parse_configuration(configuration())
     records = history("""
