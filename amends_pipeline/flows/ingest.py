@@ -191,9 +191,9 @@ class Worker:
 
     def _together(self, until: int, limit: int) -> bool:
         """Decide all slices of a batch as one, if that can be done."""
-        # Columns bring a library along that a single correction needs not wait for.
-        from amends_pipeline.flows.ahead import Wanted  # noqa: PLC0415
-        from amends_pipeline.inventory.batch import decide_batch  # noqa: PLC0415
+        # Columns bring a library along that a single correction need not wait for.
+        from amends_pipeline.flows.ahead import Wanted  # noqa: PLC0415 - as said above
+        from amends_pipeline.inventory.batch import decide_batch  # noqa: PLC0415 - as said above
 
         if self._batches is None:
             self._batches = self._begin_batches()
@@ -224,7 +224,7 @@ class Worker:
 
     def _begin_batches(self) -> Batches:
         from amends_pipeline.flows.ahead import Gatherer  # noqa: PLC0415 - as in `_together`
-        from amends_pipeline.flows.batches import Batches  # noqa: PLC0415
+        from amends_pipeline.flows.batches import Batches  # noqa: PLC0415 - as in `_together`
 
         unit, aside = self.token.unit, self._aside or frozenset()
         gatherer = Gatherer(self.store, self.source, unit, self.config, aside, self._met)

@@ -174,7 +174,7 @@ class PostgresStore:
     def in_force(self, unit: Unit, keys: Integers, txn_ids: Texts) -> Found:
         """Find what is in force of those identities that were seen before."""
         # Only batches are read as columns, and only they pay for the library that does so.
-        from amends_pipeline.store import evidence_columns  # noqa: PLC0415
+        from amends_pipeline.store import evidence_columns  # noqa: PLC0415 - as said above
 
         unit_id = self._namespaces.unit_id(unit)
         with self._database.read() as connection:
