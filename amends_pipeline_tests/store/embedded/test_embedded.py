@@ -89,6 +89,22 @@ def test_settings_of_other_servers_do_not_lead_astray(lease, monkeypatch, variab
     connection.close()
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="page faults are read from /proc")
+def test_memory_that_a_statement_frees_is_there_for_the_next_one(lease):
+    with psycopg2.connect(lease.url("postgres")) as connection, connection.cursor() as cursor:
+        status = Path(f"/proc/{connection.info.backend_pid}/stat")
+
+        def page_faults():
+            return int(status.read_text().rpartition(")")[2].split()[7])
+
+        for warm in range(60):
+            if warm == 10:
+                before = page_faults()
+            cursor.execute("select length(repeat('x', 1000000))")
+        assert page_faults() - before < 50
+    connection.close()
+
+
 # ---------------------------------------------------------------- shared
 
 
