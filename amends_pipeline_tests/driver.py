@@ -93,7 +93,7 @@ class Shelf:
             stored = self.key(number, state.loaded_from)
             if not headed:
                 assert state._replace(rows=stored.rows) == stored
-                assert state.rows.days[:1] == stored.rows.days[:1]
+                assert all(min(self.days[number]) <= day for day in state.rows.days[:1])
             self.headers[number] = state._replace(rows=Rows.none())
             rows = list(zip(*state.rows, strict=True))
             for row in rows[slice(*changed)]:

@@ -82,7 +82,7 @@ def _changes(*columns: Integers) -> Flags:
 
 
 class Frame:
-    """The rows of the keys that are moved.
+    """The rows that moves can reach: per key, its days from about the first moved one on.
 
     Days that the moves bring in stand among them from the beginning, without movement.
     """
@@ -92,12 +92,11 @@ class Frame:
         key_index = np.searchsorted(self.keys, moves.keys)
         codes = (key_index << _DAY_BITS) + (moves.days - EVERY_DAY)
         moved = np.unique(codes)
-        self.before = known.take(self.keys)
         firsts = moved[np.searchsorted(moved >> _DAY_BITS, np.arange(len(self.keys)))]
         first_days = (firsts & ((1 << _DAY_BITS) - 1)) + EVERY_DAY
-        lacking = np.flatnonzero(first_days < self.before.heads.loaded_from)
-        if len(lacking):
-            raise NeedsWholeKey(int(self.keys[lacking[0]]))
+        for key in known.lacking(self.keys, first_days):
+            raise NeedsWholeKey(key)
+        self.before, self.has_earlier = known.take(self.keys, first_days)
         self._take_in(moved)
         self.row_of_move = np.searchsorted(self.codes, codes)
         self.key_index_of_move = key_index
@@ -163,12 +162,12 @@ class Frame:
             status_versions=before.status_versions + touched,
             peaks=peaks,
         )
-        first_stored = self.stored[self.starts]
+        first_day_is_new = ~self.stored[self.starts] & ~self.has_earlier
         return KeyChanges(
             KeyColumns(heads, bounds, self._columns(keep)),
             firsts,
             lasts,
-            touched | (peaks != before.peaks) | ~first_stored,
+            touched | (peaks != before.peaks) | first_day_is_new,
             {},
         )
 

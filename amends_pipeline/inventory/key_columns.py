@@ -33,6 +33,9 @@ Flags = NDArray[np.bool_]
 
 STATUSES: Final = tuple(Status)
 """Statuses by their number."""
+SUFFIX_DAYS: Final = 64
+"""A batch takes the days of a key from a multiple of so many on, so that a store that keeps as many
+together finds them all."""
 
 
 class RowColumns(NamedTuple):
@@ -119,8 +122,7 @@ class KeyColumns(Mapping[int, KeyState]):
         """The keys at these positions, which ascend."""
         if len(at) == len(self):
             return self
-        bounds = np.zeros(len(at) + 1, dtype=np.int64)
-        np.cumsum(np.diff(self.bounds)[at], out=bounds[1:])
+        bounds = bounds_of(np.diff(self.bounds)[at])
         rows = self.rows.take(positions(self.bounds[at], bounds))
         return KeyColumns(self.heads.take(at), bounds, rows)
 
@@ -130,12 +132,23 @@ class KeyColumns(Mapping[int, KeyState]):
         return state_of((int(column[at]) for column in self.heads), self.rows.rows(start, stop))
 
 
-def positions(starts: Integers, bounds: Integers) -> Integers | slice:
+def bounds_of(lengths: Integers) -> Integers:
+    """Where parts of these lengths begin, one behind the other, and where the last one ends."""
+    bounds = np.zeros(len(lengths) + 1, dtype=np.int64)
+    np.cumsum(lengths, out=bounds[1:])
+    return bounds
+
+
+def spread(starts: Integers, bounds: Integers) -> Integers:
     """Where rows stand that begin at `starts` somewhere, and at `bounds` one behind the other."""
-    lengths = np.diff(bounds)
-    if len(starts) and (starts[1:] == starts[:-1] + lengths[:-1]).all():
+    return np.repeat(starts - bounds[:-1], np.diff(bounds)) + np.arange(bounds[-1])
+
+
+def positions(starts: Integers, bounds: Integers) -> Integers | slice:
+    """As `spread`, and in the shortest way."""
+    if len(starts) and (starts[1:] == starts[:-1] + np.diff(bounds)[:-1]).all():
         return slice(int(starts[0]), int(starts[0] + bounds[-1]))
-    return np.repeat(starts - bounds[:-1], lengths) + np.arange(bounds[-1])
+    return spread(starts, bounds)
 
 
 def place_of(keys: Integers, key: int) -> int:
@@ -183,8 +196,7 @@ def columns_of(states: Sequence[KeyState]) -> KeyColumns:
     *numbers, reasons, peaks, before, loaded_from, rows = columns
     del reasons
     heads = (*numbers, peaks, before, loaded_from)
-    bounds = np.zeros(len(states) + 1, dtype=np.int64)
-    np.cumsum([len(each.days) for each in rows], out=bounds[1:])
+    bounds = bounds_of(np.array([len(each.days) for each in rows], dtype=np.int64))
     parts: Iterable[tuple[Sequence[Any], ...]] = zip(*rows, strict=True)
     members = list(parts) or [()] * len(_ROW_TYPES)
     return KeyColumns(

@@ -22,6 +22,7 @@ from amends_pipeline.inventory.key_columns import (
     positions,
 )
 from amends_pipeline.inventory.refold import EVERY_DAY, Status
+from amends_pipeline.kernel.errors import InputError
 from amends_pipeline.store import arrays, page_columns
 from amends_pipeline.store.pages import NO_PAGE, PAGE_DAYS
 from amends_pipeline.store.postgres import Connection
@@ -110,6 +111,9 @@ def touched_pages(changes: KeyChanges) -> PageColumns:
     chosen = np.flatnonzero(changed[edges[1:]] > changed[edges[:-1]])
     starts, counts = starts[chosen], np.diff(edges)[chosen]
     key = of_row[starts]
+    if (pages[starts] * PAGE_DAYS < heads.loaded_from[key]).any():
+        expected = f"all days of a page of {PAGE_DAYS} days"
+        raise InputError("days to be stored", expected=expected, found="some of them")
     before = np.where(starts == bounds[key], heads.before[key], rows.closes[starts - 1])
     inner = np.append(0, np.cumsum(counts))
     taken = rows.take(positions(starts, inner))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from amends_pipeline.inventory.key_columns import KeyColumns, columns_of, fits
+from amends_pipeline.inventory.key_columns import SUFFIX_DAYS, KeyColumns, columns_of, fits
 from amends_pipeline.inventory.known_keys import KnownKeys
 from amends_pipeline.inventory.refold import (
     EVERY_DAY,
@@ -21,32 +23,55 @@ from amends_pipeline.inventory.refold import (
     Status,
     untouched,
 )
+from amends_pipeline.store.pages import PAGE_DAYS
 from amends_pipeline_tests.columns import as_columns
 
-KEYS = st.integers(0, 6) | st.just(70)
+KEYS = st.integers(0, 3) | st.just(70)
 NUMBERS = st.integers(-99, 99) | st.sampled_from([INT64_MIN, INT64_MAX])
-WIDE = NUMBERS | st.sampled_from([INT64_MAX + 1, INT64_MIN - 1])
+WIDE = st.integers(-99, 99) | st.sampled_from([INT64_MAX + 1, INT64_MIN - 1])
+
+
+DAYS = st.integers(-99, 99) | st.integers(-3, 3)
+FROM_DAYS = [EVERY_DAY, -64, 0, 3]
 
 
 @st.composite
 def states(draw, key: int, numbers=NUMBERS, statuses=tuple(Status)) -> KeyState:
-    days = sorted(draw(st.sets(st.integers(-9, 9), max_size=4)))
+    loaded_from = draw(st.sampled_from(FROM_DAYS))
+    by_day = draw(st.dictionaries(DAYS, st.tuples(numbers, st.booleans()), max_size=4))
+    held = sorted((day, *rest) for day, rest in by_day.items() if day >= loaded_from)
+    rows = [(day, sum_, 1, -sum_ - 1, here, not here, 2, day % 7) for day, sum_, here in held]
+    columns = Rows(*map(list, zip(*rows, strict=True))) if rows else Rows.none()
     status = draw(st.sampled_from(statuses))
-    column = st.lists(numbers, min_size=len(days), max_size=len(days))
-    flags = st.lists(st.booleans(), min_size=len(days), max_size=len(days))
-    rows = Rows(
-        days,
-        *(draw(each) for each in (column, column, column, flags, flags, column, column)),
-    )
-    rows = rows._replace(counts=[1] * len(days), balance_versions=[1] * len(days))
-    rows = rows._replace(alert_versions=[0] * len(days))
     reasons = (("A", 1),) if status is Status.BLOCKED else ()
-    loaded_from = draw(st.sampled_from([EVERY_DAY, -9]))
-    return KeyState(key, 100, 60, status, 1, reasons, 100, draw(NUMBERS), loaded_from, rows)
+    before = draw(NUMBERS)
+    return KeyState(key, 100, 60, status, 1, reasons, 100, before, loaded_from, columns)
+
+
+def tail(state: KeyState, from_day: int) -> KeyState:
+    """The same state without the days before `from_day`, or as it is where there are none."""
+    at = bisect_left(state.rows.days, from_day)
+    if at == 0:
+        return state
+    rows = state.rows.between(at, len(state.rows.days))
+    return state._replace(before=state.rows.closes[at - 1], loaded_from=from_day, rows=rows)
+
+
+def behind(old: KeyState | None, new: KeyState) -> KeyState:
+    """What is known once `new` is: the earlier days stay as they were."""
+    if old is None or not fits(old) or old.loaded_from >= new.loaded_from:
+        return new
+    first = old.rows.between(0, bisect_left(old.rows.days, new.loaded_from))
+    rows = Rows(*(early + late for early, late in zip(first, new.rows, strict=True)))
+    return new._replace(before=old.before, loaded_from=old.loaded_from, rows=rows)
 
 
 def ascending(*keys: int) -> np.ndarray:
     return np.array(sorted(keys), dtype=np.int64)
+
+
+def test_a_batch_takes_whole_pages():
+    assert SUFFIX_DAYS % PAGE_DAYS == 0
 
 
 @given(st.data())
@@ -117,7 +142,9 @@ class KeptKeys(RuleBasedStateMachine):
         assert list(changes) == sorted(keys | apart)
         assert len(changes) == len(keys | apart)
         self.known.install(changes)
-        self.model |= {key: change.state for key, change in changes.items()}
+        for key, state in new.items():
+            alone = key in changes.apart
+            self.model[key] = state if alone else behind(self.model.get(key), state)
 
     @rule(data=st.data(), keys=st.sets(KEYS), kind=st.sampled_from([dict, KnownKeys]))
     def put(self, data, keys, kind):
@@ -128,17 +155,21 @@ class KeptKeys(RuleBasedStateMachine):
         self.known.put(other)
         self.model |= new
 
-    @rule(data=st.data())
-    def take(self, data):
-        keys = self.some(data)
-        wanted = {key: self.model[key] for key in keys}
-        if all(map(fits, wanted.values())):
-            taken = self.known.take(ascending(*keys))
+    @rule(data=st.data(), day=DAYS)
+    def take(self, data, day):
+        keys = ascending(*self.some(data))
+        days = np.array([day + at for at in range(len(keys))], dtype=np.int64)
+        wanted = {}
+        for key, from_day in zip(keys.tolist(), days.tolist(), strict=True):
+            wanted[key] = tail(self.model[key], from_day // 64 * 64)
+        if all(fits(self.model[key]) for key in wanted):
+            taken, cut = self.known.take(keys, days)
             assert dict(taken) == wanted
+            assert cut.tolist() == [state != self.model[key] for key, state in wanted.items()]
             self.handed_out.append((taken, wanted))
         else:
             with pytest.raises(OverflowError):
-                self.known.take(ascending(*keys))
+                self.known.take(keys, days)
 
     @rule(data=st.data())
     def heads(self, data):
@@ -191,10 +222,33 @@ class KeptKeys(RuleBasedStateMachine):
 
 
 TestKeptKeys = KeptKeys.TestCase
+TestKeptKeys.settings = settings(stateful_step_count=12)
+
+
+@given(st.lists(st.dictionaries(st.integers(0, 5), st.integers(1, 9), min_size=1), max_size=20))
+def test_keys_that_grow_keep_all_of_their_days(steps):
+    """Each batch takes the last days of its keys, and gives them back with new ones behind them."""
+    known, model = KnownKeys(), {key: untouched(key, 100, 60) for key in range(6)}
+    known.put(columns_of(list(model.values())))
+    for at, grown in enumerate(steps):
+        keys = ascending(*grown)
+        days = np.full(len(keys), 20 * at, dtype=np.int64)
+        taken, _ = known.take(keys, days)
+        states_now = dict(taken)
+        for key, count in grown.items():
+            new = [(20 * at + i, at, 1, key, True, False, at + i, 0) for i in range(count)]
+            columns = Rows(*map(list, zip(*new, strict=True)))
+            for states_of in (model, states_now):
+                both = zip(states_of[key].rows, columns, strict=True)
+                rows = Rows(*(old + more for old, more in both))
+                states_of[key] = states_of[key]._replace(rows=rows)
+        changes = {key: KeyChange(state, Span(0, 0)) for key, state in states_now.items()}
+        known.install(as_columns(changes))
+    assert dict(known) == model
 
 
 def test_a_key_that_is_not_known_cannot_be_taken():
     with pytest.raises(KeyError):
-        KnownKeys().take(ascending(3))
+        KnownKeys().take(ascending(3), ascending(0))
     with pytest.raises(KeyError):
         columns_of([untouched(2, 0, 0)])[3]

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from amends_pipeline.inventory.key_columns import RowColumns
 from amends_pipeline.inventory.refold import EVERY_DAY, KeyChange, KeyState, Rows, Span, Status
+from amends_pipeline.kernel.errors import InputError
 from amends_pipeline.store import arrays, keys_together, page_columns, pages
 from amends_pipeline_tests.columns import as_columns
 
@@ -124,6 +125,15 @@ def test_changes_as_columns_write_the_pages_that_they_write_one_by_one(at_once, 
     for keys, _, packed in written:
         assert packed == bytes(arrays.blobs(bodies[: len(keys)]))
         bodies = bodies[len(keys) :]
+
+
+def test_a_page_of_which_days_were_left_out_is_not_written():
+    rows = rows_of(0, {9: (1, 1, 5, True, False, 1, 0)})
+    part = KeyState(0, 7, 60, Status.READY, 1, (), 100, 7, 3, rows)
+    with pytest.raises(InputError, match="all days of a page"):
+        keys_together.touched_pages(as_columns({0: KeyChange(part, Span(0, 1))}))
+    whole = part._replace(loaded_from=0)
+    assert len(keys_together.touched_pages(as_columns({0: KeyChange(whole, Span(0, 1))})).keys) == 1
 
 
 @given(changed())
