@@ -250,3 +250,12 @@ class KeyChanges(Mapping[int, KeyChange]):
         return KeyChanges(
             self.columns, self.firsts, self.lasts, self.headed, {**self.apart, **apart}
         )
+
+
+def changed_rows(changes: Mapping[int, KeyChange]) -> int:
+    """How many rows of all keys differ from what was stored."""
+    count = 0
+    if isinstance(changes, KeyChanges):
+        count = int((changes.lasts - changes.firsts).sum())
+        changes = changes.apart
+    return count + sum(change.changed.stop - change.changed.start for change in changes.values())

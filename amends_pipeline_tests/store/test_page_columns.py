@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from amends_pipeline.inventory.key_columns import RowColumns
+from amends_pipeline.inventory.key_columns import RowColumns, changed_rows
 from amends_pipeline.inventory.refold import EVERY_DAY, KeyChange, KeyState, Rows, Span, Status
 from amends_pipeline.kernel.errors import InputError
 from amends_pipeline.store import arrays, keys_together, page_columns, pages
@@ -111,6 +111,8 @@ def changed(draw) -> dict[int, KeyChange]:
 def test_changes_as_columns_write_the_pages_that_they_write_one_by_one(at_once, changes):
     together = as_columns(changes)
     assert dict(together) == changes
+    rows = sum(stop - start for _, (start, stop), _ in changes.values())
+    assert changed_rows(together) == changed_rows(changes) == rows
     expected = pages.writes({key: [change] for key, change in changes.items()})
     written = []
     with pytest.MonkeyPatch.context() as patch:

@@ -31,6 +31,7 @@ from amends_pipeline.flows.drain import Ingested, Options, ingest_unit, project_
 from amends_pipeline.flows.ingest import COMMIT_RECORDS, SLICE_RECORDS
 from amends_pipeline.flows.project import Projected
 from amends_pipeline.inventory.decision import Decision
+from amends_pipeline.inventory.key_columns import changed_rows
 from amends_pipeline.kernel.errors import AmendsError, CloseOverflow, ProtocolStop
 from amends_pipeline.ports import Counted, Ledger, Unit
 
@@ -89,9 +90,7 @@ class _Worked:
         for decision in decisions:
             self.changes.add(decision.envelopes)
             self.keys.update(decision.keys)
-            self.day_rows += sum(
-                change.changed.stop - change.changed.start for change in decision.keys.values()
-            )
+            self.day_rows += changed_rows(decision.keys)
 
 
 @dg.multi_asset(
