@@ -34,8 +34,8 @@ def groups_of(made):
     return [json.loads(line) for line in made.groups.read_bytes().splitlines()]
 
 
-def test_small_rows_are_measured_and_every_balance_is_the_oracles(stage, record_property):
-    measurements = bench.measured(stage, list(chosen(ROWS)))
+def test_small_rows_are_measured_and_every_balance_is_the_oracles(stage, tmp_path, record_property):
+    measurements = bench.measured(stage, list(chosen(ROWS)), tmp_path / "bench.json")
     assert {each.row for each in measurements} == set(ROWS)
     for each in measurements:
         assert each.value is not None, each

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from amends_pipeline.inventory import frame, weighing
 from amends_pipeline.inventory.assertions import authority_columns
+from amends_pipeline.inventory.authority import Authority, Candidate, Observation
 from amends_pipeline.inventory.batch import decide_batch
 from amends_pipeline.inventory.config import parse_configuration
 from amends_pipeline.inventory.decision import Known, decide
@@ -16,7 +17,7 @@ from amends_pipeline.inventory.envelope import joined
 from amends_pipeline.inventory.identities import Found, Identities
 from amends_pipeline.inventory.keyfold import NeedsWholeKey
 from amends_pipeline.inventory.known_keys import KnownKeys
-from amends_pipeline.inventory.refold import untouched
+from amends_pipeline.inventory.refold import Rows, Status, untouched
 from amends_pipeline.inventory.slice import Records, read_slice
 from amends_pipeline.inventory.slice_columns import read_columns
 from amends_pipeline.inventory.weighing import Standing
@@ -210,3 +211,43 @@ def test_a_transaction_that_is_spoken_of_very_often_goes_slice_by_slice(times, w
     known = Known(KnownKeys({0: untouched(0, 100, 60)}), {})
     decision = together(config, lines, (0, times), known, [times])
     assert (decision is not None) == within
+
+
+@pytest.mark.parametrize(
+    ("qtys", "within"),
+    [([2**59, -(2**59), 1, 1], True), ([2**60, -(2**60), 1, 1], False), ([2**60] * 4, False)],
+)
+def test_a_few_large_numbers_are_added_up_before_they_are_refused(qtys, within):
+    config = parse_configuration(configuration(opening=100))
+    log = "\n".join(f"A{at} r1 NEW day 1 {qty}" for at, qty in enumerate(qtys))
+    lines = [Line(each.value) for each in history(log)]
+    known = Known(KnownKeys({0: untouched(0, 100, 60)}), {})
+    decision = together(config, lines, (0, 4), known, [4])
+    assert (decision is not None) == within
+
+
+@pytest.mark.parametrize(("version", "within"), [(2**62 - 1, True), (2**62, False)])
+def test_versions_that_come_near_64_bits_are_counted_slice_by_slice(version, within):
+    config = parse_configuration(configuration())
+    rows = Rows([day(1)], [-50], [1], [50], [True], [True], [version], [1])
+    state = untouched(0, 100, 60)._replace(status=Status.READY, status_version=1, rows=rows)
+    lines = [Line(each.value) for each in history("A r1 NEW day 1 -1")]
+    decision = together(config, lines, (0, 1), Known(KnownKeys({0: state}), {}), [1])
+    assert (decision is not None) == within
+    if within:
+        assert max(decision.envelopes.versions) == 2**62
+
+
+def test_evidence_as_columns_reads_as_the_values_it_stands_for():
+    config = parse_configuration(configuration())
+    lines = [Line(each.value) for each in history("A r1 NEW day 1 -5\nA r1 NEW day 1 -5\n" * 2)]
+    decision = together(
+        config, lines, (0, 4), Known(KnownKeys({0: untouched(0, 100, 60)}), {}), [4]
+    )
+    said = Candidate(1, "NEW", day(1), 12 * 3600 * 10**9, -5)
+    seen = [Observation(0, "A", offset, said) for offset in (1, 2, 3)]
+    assert decision.observations[0] == seen[0]
+    assert decision.observations[-1] == seen[2]
+    assert list(decision.observations[1:]) == seen[1:]
+    assert decision.authorities[0, "A"] == Authority(said, 0, conflicted=False)
+    assert (0, "B") not in decision.authorities
