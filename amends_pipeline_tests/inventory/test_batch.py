@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from amends_pipeline.inventory import frame, weighing
+from amends_pipeline.inventory import frame, known_keys, weighing
 from amends_pipeline.inventory.assertions import authority_columns
 from amends_pipeline.inventory.authority import Authority, Candidate, Observation
 from amends_pipeline.inventory.batch import decide_batch
@@ -116,8 +116,8 @@ def one_by_one(known, slice_, ends):
 
 
 @pytest.mark.parametrize("pairs", [1, 7, frame.PAIRS_AT_ONCE])
-@given(drawn=batches(), loading=st.sampled_from([suffix, whole]))
-def test_together_they_say_what_they_say_one_by_one(pairs, drawn, loading):
+@given(drawn=batches(), loading=st.sampled_from([suffix, whole]), days=st.sampled_from([1, 4, 64]))
+def test_together_they_say_what_they_say_one_by_one(pairs, drawn, loading, days):
     config, lines, before, ends = drawn
     until = max(len(lines), before + 1, *ends)
     ends = [*(end for end in ends if end < until), until]
@@ -127,6 +127,7 @@ def test_together_they_say_what_they_say_one_by_one(pairs, drawn, loading):
     expected = Known(KnownKeys(known.keys), dict(known.authorities))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(frame, "PAIRS_AT_ONCE", pairs)
+        patch.setattr(known_keys, "SUFFIX_DAYS", days)
         patch.setattr(weighing, "MOST_ROUNDS", 64)
         try:
             decision = together(config, lines, (before, until), known, ends)
