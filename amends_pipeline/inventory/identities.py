@@ -31,18 +31,40 @@ class Identities:
 
     def __init__(self, batch: Assertions) -> None:
         self._batch = batch
-        encoded = batch.txn_ids.dictionary_encode()
-        # Numbered by first appearance.
-        self.of: Integers = encoded.indices.to_numpy().astype(np.int64)
-        self.firsts = _firsts(self.of, len(encoded.dictionary))
-        if not np.array_equal(batch.keys[self.firsts][self.of], batch.keys):
-            # One text names transactions of several keys.
-            pairs = batch.keys * len(encoded.dictionary) + self.of
-            _, found, numbers = np.unique(pairs, return_index=True, return_inverse=True)
-            order = np.argsort(found)
-            ranks = np.empty_like(order)
-            ranks[order] = np.arange(len(order))
-            self.of, self.firsts = ranks[numbers], found[order]
+        hashed = hashes(batch.keys, batch.txn_ids.to_pylist())
+        order = np.argsort(hashed)
+        ordered = hashed[order]
+        begins = np.ones(len(order), dtype=np.bool_)
+        begins[1:] = ordered[1:] != ordered[:-1]
+        again = np.flatnonzero(~begins)
+        if _equal(batch, order[again - 1], order[again]):
+            # Equal transactions have equal hashes, and here different ones have different hashes.
+            starts = np.flatnonzero(begins)
+            firsts = np.minimum.reduceat(order, starts)
+            numbers = self._number(firsts)
+            self.of: Integers = np.empty_like(order)
+            self.of[order] = np.repeat(numbers, np.diff(starts, append=len(order)))
+            self.by_hash: Integers = numbers
+        else:
+            self._number_by_text()
+            self.by_hash = np.argsort(hashed[self.firsts])
+        self.hashes: Hashes = hashed[self.firsts]
+        """The hash of each. `by_hash` are their numbers in the order of these."""
+
+    def _number(self, firsts: Integers) -> Integers:
+        """Number transactions by their first positions; return the number of each."""
+        order = np.argsort(firsts)
+        numbers = np.empty_like(order)
+        numbers[order] = np.arange(len(order))
+        self.firsts: Integers = firsts[order]
+        return numbers
+
+    def _number_by_text(self) -> None:
+        encoded = self._batch.txn_ids.dictionary_encode()
+        texts = encoded.indices.to_numpy().astype(np.int64)
+        pairs = self._batch.keys * len(encoded.dictionary) + texts
+        _, firsts, of = np.unique(pairs, return_index=True, return_inverse=True)
+        self.of = self._number(firsts)[of]
 
     def __len__(self) -> int:
         return len(self.firsts)
@@ -63,16 +85,6 @@ class Identities:
         """The transaction ids of these numbers."""
         return arrow.taken(self._batch.txn_ids, self.firsts[at])
 
-    @cached_property
-    def hashes(self) -> Hashes:
-        """The hash of each."""
-        return hashes(self.keys, self.txn_ids.to_pylist())
-
-    @cached_property
-    def by_hash(self) -> Integers:
-        """The numbers in the order of their hashes."""
-        return np.argsort(self.hashes)
-
     def among(self, others: Identities, wanted: Integers) -> tuple[Integers, Integers] | None:
         """Find the wanted ones among others: the numbers of those found, here and there.
 
@@ -92,11 +104,12 @@ class Identities:
         return here, there
 
 
-def _firsts(numbers: Integers, count: int) -> Integers:
-    firsts = np.empty(count, dtype=np.int64)
-    # Of several assignments to one place the last one stays.
-    firsts[numbers[::-1]] = np.arange(len(numbers) - 1, -1, -1)
-    return firsts
+def _equal(batch: Assertions, here: Integers, there: Integers) -> bool:
+    """Whether assertions at these positions are pair by pair about the same transaction."""
+    if not np.array_equal(batch.keys[here], batch.keys[there]):
+        return False
+    texts = (arrow.taken(batch.txn_ids, at) for at in (here, there))
+    return bool(next(texts).equals(next(texts)))
 
 
 class Found:

@@ -283,7 +283,9 @@ def _moves(batch: Assertions, parts: Iterable[_Moved], odd: set[int]) -> Moves:
     kept = np.arange(len(at))
     if odd:
         kept = np.flatnonzero(~np.isin(keys, np.array(sorted(odd))))
-    order = kept[np.argsort(at[kept], kind="stable")]
+    counts = np.concatenate([each.counts for each in parts])
+    # What leaves a day comes before what enters another one; no two are alike otherwise.
+    order = kept[np.argsort((2 * at + (counts > 0))[kept])]
     columns = (
         keys,
         at,

@@ -25,10 +25,19 @@ def named(identities, at=None):
     return list(zip(identities.keys[at].tolist(), identities.texts(at).to_pylist(), strict=True))
 
 
-@given(PAIRS)
-def test_they_are_numbered_in_the_order_in_which_they_first_appear(pairs):
+def poor(numbers, texts):
+    """A hash that does not tell keys from each other, nor most texts."""
+    return np.fromiter((len(text) for text in texts), np.uint64, len(numbers))
+
+
+@pytest.mark.parametrize("hashed", [module.hashes, poor])
+@given(pairs=PAIRS)
+def test_they_are_numbered_in_the_order_in_which_they_first_appear(pairs, hashed):
     distinct = list(dict.fromkeys(pairs))
-    identities = batch(pairs)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "hashes", hashed)
+        identities = batch(pairs)
+    assert sorted(identities.hashes.tolist()) == identities.hashes[identities.by_hash].tolist()
     assert named(identities) == distinct
     assert identities.of.tolist() == [distinct.index(pair) for pair in pairs]
     assert identities.firsts.tolist() == [pairs.index(pair) for pair in distinct]
