@@ -111,7 +111,9 @@ def touched_pages(changes: KeyChanges) -> PageColumns:
     chosen = np.flatnonzero(changed[edges[1:]] > changed[edges[:-1]])
     starts, counts = starts[chosen], np.diff(edges)[chosen]
     key = of_row[starts]
-    if (pages[starts] * PAGE_DAYS < heads.loaded_from[key]).any():
+    # The calendar begins in the middle of a page.
+    begins = np.maximum(pages[starts] * PAGE_DAYS, EVERY_DAY)
+    if (begins < heads.loaded_from[key]).any():
         expected = f"all days of a page of {PAGE_DAYS} days"
         raise InputError("days to be stored", expected=expected, found="some of them")
     before = np.where(starts == bounds[key], heads.before[key], rows.closes[starts - 1])

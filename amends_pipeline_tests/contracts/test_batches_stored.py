@@ -34,7 +34,8 @@ def months(draw) -> list[Line]:
 
 def kept(bench: Bench):
     """Days and heads of all keys, as a load of everything tells them."""
-    return dict(bench.store.keys(bench.unit(), dict.fromkeys(range(3), EVERY_DAY)))
+    numbers = range(len(bench.config.keys))
+    return dict(bench.store.keys(bench.unit(), dict.fromkeys(numbers, EVERY_DAY)))
 
 
 def worked(bench: Bench, untils: list[int], commit_records: int) -> None:
@@ -64,3 +65,17 @@ def test_batches_store_what_slices_store(ledger, lines, pause, commit_records):
     assert kept(bench) == kept(model)
     told, expected = (list(each.store.outbox(each.unit())) for each in (bench, model))
     assert told == expected
+
+
+def test_the_first_days_of_the_calendar_are_stored(ledger):
+    """They lie on a page that begins before them."""
+    bench = provisioned(ledger, configuration(origin="0001-01-01T00:00:00Z"))
+    days = ["0001-01-01", "0001-02-27", "0001-02-28"]
+    bench.append_lines(
+        Line(encoded(document(STOCK_KEYS["a"], f"T-{at}", 1, "NEW", f"{day}T00:00:00Z", -1)))
+        for at, day in enumerate(days * 2)
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ingest, "BATCH_RECORDS", 1)
+        worked(bench, [3, 6], 1)
+    assert kept(bench)[0].rows.closes == [98, 96, 94]

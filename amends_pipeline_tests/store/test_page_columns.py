@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from amends_pipeline.inventory.key_columns import RowColumns, changed_rows
 from amends_pipeline.inventory.refold import EVERY_DAY, KeyChange, KeyState, Rows, Span, Status
 from amends_pipeline.kernel.errors import InputError
+from amends_pipeline.kernel.instants import MIN_DAY
 from amends_pipeline.store import arrays, keys_together, page_columns, pages
 from amends_pipeline_tests.columns import as_columns
 
@@ -136,6 +137,16 @@ def test_a_page_of_which_days_were_left_out_is_not_written():
         keys_together.touched_pages(as_columns({0: KeyChange(part, Span(0, 1))}))
     whole = part._replace(loaded_from=0)
     assert len(keys_together.touched_pages(as_columns({0: KeyChange(whole, Span(0, 1))})).keys) == 1
+
+
+def test_the_page_on_which_the_calendar_begins_is_written():
+    rows = Rows([MIN_DAY], [1], [1], [8], [True], [False], [1], [0])
+    whole = KeyState(0, 7, 60, Status.READY, 1, (), 100, 7, EVERY_DAY, rows)
+    pages_ = keys_together.touched_pages(as_columns({0: KeyChange(whole, Span(0, 1))}))
+    assert pages_.pages.tolist() == [pages.page_of(MIN_DAY)]
+    late = whole._replace(loaded_from=EVERY_DAY + 1)
+    with pytest.raises(InputError, match="all days of a page"):
+        keys_together.touched_pages(as_columns({0: KeyChange(late, Span(0, 1))}))
 
 
 @given(changed())
