@@ -154,6 +154,16 @@ def test_together_they_say_what_they_say_one_by_one(pairs, drawn, loading, days)
     shelf.commit(decision)
 
 
+def test_a_key_of_which_a_moved_day_was_left_out_is_needed_whole():
+    config = parse_configuration(configuration())
+    lines = [Line(each.value) for each in history("A r1 NEW day 3 -50")]
+    part = untouched(0, 100, 60)._replace(status=Status.READY, status_version=1)
+    known = KnownKeys({0: part._replace(loaded_from=day(4))})
+    with pytest.raises(NeedsWholeKey) as needs:
+        together(config, lines, (0, 1), Known(known, {}), [1])
+    assert needs.value.key == 0
+
+
 def test_numbers_stay_pythons_own():
     config = parse_configuration(configuration())
     lines = [Line(each.value) for each in history("A r1 NEW day 1 -50\nB r1 NEW day 2 -1")]

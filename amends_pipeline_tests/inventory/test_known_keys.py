@@ -247,6 +247,13 @@ def test_keys_that_grow_keep_all_of_their_days(steps):
     assert dict(known) == model
 
 
+def test_a_key_in_columns_can_be_forgotten():
+    known = KnownKeys(columns_of([untouched(key, 100, 60) for key in (2, 5)]))
+    del known[2]
+    assert list(known) == [5]
+    assert len(known) == 1
+
+
 def test_a_key_that_is_not_known_cannot_be_taken():
     with pytest.raises(KeyError):
         KnownKeys().take(ascending(3), ascending(0))
