@@ -129,9 +129,12 @@ class Ahead:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.forget()
-        if self._thread is not None:
-            self._thread.shutdown()
+        try:
+            self.forget()
+        finally:
+            # Whoever waits may be interrupted.
+            if self._thread is not None:
+                self._thread.shutdown()
 
     def ask(self, wanted: Wanted) -> None:
         """Begin to make a batch ready."""

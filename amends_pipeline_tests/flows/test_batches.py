@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from time import sleep
 
 import numpy as np
@@ -207,3 +208,18 @@ def test_how_a_batch_that_nobody_takes_ends_does_not_matter():
         with pytest.raises(DatabaseUnavailable):
             batches.take(Wanted(0, 9, 3))
         batches.ask(Wanted(0, 9, 3))
+
+
+def test_its_thread_ends_when_waiting_for_it_is_interrupted():
+    begun = threading.Event()
+
+    def gather(wanted):
+        begun.set()
+        raise KeyboardInterrupt
+
+    batches = Ahead(gather)
+    batches.ask(Wanted(0, 9, 3))
+    assert begun.wait(10)
+    with pytest.raises(KeyboardInterrupt), batches:
+        pass
+    assert not [each for each in threading.enumerate() if each.name.startswith("ahead")]
