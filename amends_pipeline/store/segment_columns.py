@@ -46,8 +46,9 @@ def read(cells: Sequence[Cell]) -> Segment | None:
     keys, types, days, index, offsets, versions, closes, revisions = numbers
     rows = array_columns.integer(count)
     whole = all(len(each) == rows for each in (keys, types, days, versions, closes, index))
+    placed = all(0 <= position < rows for position in reasons)
     causes = {len(each) for each in (offsets, texts, revisions)}
-    if not (whole and rows and causes == {len(texts)} and max(reasons, default=0) < rows):
+    if not (whole and rows and causes == {len(texts)} and placed):
         return None
     if index.min() < 0 or index.max() >= len(texts):
         return None

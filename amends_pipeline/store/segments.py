@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
-from amends_pipeline.inventory.envelope import ENCODER_VERSION, Cause, EnvelopeBatch
+from amends_pipeline.inventory.envelope import ENCODER_VERSION, Cause, EnvelopeBatch, Type
 from amends_pipeline.inventory.envelope_columns import EnvelopeColumns, Envelopes
 from amends_pipeline.kernel.errors import CounterExhausted, ProtocolStop
 from amends_pipeline.ports import Segment
@@ -175,6 +175,12 @@ def decode(where: str, row: Sequence[Any]) -> Decoded:
     causes = min(map(_sound, (offsets, txn_ids, revisions)))
     if sound and not (min(index[:sound]) >= 0 and max(index[:sound]) < causes):
         sound = next(i for i, at in enumerate(index) if not 0 <= at < causes)
+    reasons = (positions or (), reason_txn_ids or (), reason_revisions or ())
+    reasoned = _are_reasons(count, *reasons)
+    if not reasoned:
+        # Which BLOCKED envelope lacks one, or has one of another, nobody knows.
+        sound = next((i for i in range(sound) if types[i] == Type.BLOCKED_STATED), sound)
+        reasons = ((), (), ())
     whole = [
         Cause(*each) for each in zip(offsets or (), txn_ids or (), revisions or (), strict=False)
     ]
@@ -187,9 +193,9 @@ def decode(where: str, row: Sequence[Any]) -> Decoded:
         closes,
         index,
         whole[:causes],
-        _reasons(positions or (), reason_txn_ids or (), reason_revisions or (), sound),
+        _reasons(*reasons, sound),
     )
-    if sound == count and all(len(column or ()) == count for column in columns):
+    if reasoned and sound == count and all(len(column or ()) == count for column in columns):
         return Decoded(Segment(base, batch), None)
     stop = _stop(where, base + sound, "an envelope", "columns that do not make one")
     return Decoded(Segment(base, batch), stop)
@@ -200,6 +206,15 @@ def _sound(column: Sequence[Any] | None) -> int:
     if column is None:
         return 0
     return column.index(None) if None in column else len(column)
+
+
+def _are_reasons(count: int, *columns: Sequence[Any]) -> bool:
+    """Whether columns of positions, transaction ids and revisions go together, without a null."""
+    return (
+        len(set(map(len, columns))) == 1
+        and all(None not in column for column in columns)
+        and all(0 <= position < count for position in columns[0])
+    )
 
 
 def _reasons(

@@ -302,6 +302,39 @@ def test_what_precedes_a_spoilt_row_is_read_and_then_the_log_stops(
         assert segments_of(read) == list(enumerate(four + four[:sound]))[start:]
 
 
+WITH_REASONS = """
+    a day 1 balance v1 50, by A r1 at 0
+    a status v1 BLOCKED by A r1, B r2, by B r2 at 1
+    b status v1 BLOCKED by A r1, B r2, by B r2 at 2
+"""
+
+
+@pytest.mark.parametrize("long", [1, segments.MANY_ROWS])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "reason_position[1] = -1",
+        "reason_position[4] = 3",
+        "reason_position[2] = NULL",
+        "reason_position = NULL",
+        "reason_txn_id[3] = NULL",
+        "reason_txn_id = reason_txn_id[1:3]",
+        "reason_revision[4] = NULL",
+        "reason_revision = reason_revision || 1::int8",
+    ],
+)
+def test_spoilt_reasons_are_those_of_no_envelope(bench, damage, long, monkeypatch):
+    monkeypatch.setattr(segments, "MANY_ROWS", long)
+    outputs, unit, three = bench.ledger.outputs, bench.unit(), envelopes(WITH_REASONS)
+    outputs.append(unit, batch(three))
+    outputs.append(unit, batch(three))
+    bench.ledger.sql(f"UPDATE amends.output_segment SET {damage} WHERE base = 3")  # noqa: S608 - words of the table above
+    read = []
+    with pytest.raises(ProtocolStop, match="at 4: expected"):
+        read.extend(outputs.read(unit, 0, 100))
+    assert segments_of(read) == list(enumerate([*three, three[0]]))
+
+
 def test_a_gap_in_the_output_log_is_no_place_to_go_on(bench):
     outputs, unit, four = bench.ledger.outputs, bench.unit(), envelopes(FOUR)
     for _ in range(3):

@@ -91,6 +91,7 @@ ODD = {
     "a cause before the first": {"cause_index": arrays.int4s([0, -1, 1, 0])},
     "too few causes": {"cause_offset": arrays.int8s([0])},
     "reasons of nobody": {"reason_position": arrays.int4s([3, 4])},
+    "reasons before the first": {"reason_position": arrays.int4s([-1, 3])},
     "reasons without revisions": {"reason_revision": None},
     "too few reasons": {"reason_txn_id": arrays.texts(["A"])},
 }
