@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -46,7 +47,7 @@ SELECT source_offset, reason FROM amends.set_aside WHERE unit_id = %s ORDER BY s
 # Families are numbered by name and keys by encoded key, so ids sort as their texts do. The families
 # say nothing that the types do not say, but there is an index of them.
 SELECT_VISIBLE: Final = f"""
-SELECT {view_rows.COLUMNS} FROM amends.view_row v
+SELECT v.unit_id, v.family, {view_rows.COLUMNS} FROM amends.view_row v
 WHERE v.unit_id = ANY(%s) AND v.family = ANY(%s) AND v.type = ANY(%s)
 ORDER BY v.family, v.key, v.day
 """  # noqa: S608 - columns of a constant
@@ -57,11 +58,14 @@ WHERE q.unit_id = ANY(%s) ORDER BY u.partition, q.source_offset
 """
 # Three integers a row, those of 256 keys side by side in one byte string: a row of its own costs
 # more than what it holds. Each is as long as its column, the highest byte first.
-SELECT_DAYS: Final = """
-SELECT v.type, string_agg(int4send(v.key) || int4send(v.day) || int8send(v.close), ''::bytea)
-FROM amends.view_row v WHERE v.unit_id = ANY(%s) AND v.type = ANY(%s)
-GROUP BY v.type, v.key / 256
-"""
+SELECT_DAYS: Final = f"""
+SELECT v.type, v.unit_id,
+    string_agg(int4send(v.key) || int4send(v.day) || int8send(v.close), ''::bytea)
+FROM amends.view_row v
+WHERE v.unit_id = ANY(%s)
+    AND (v.family, v.type) IN ({", ".join(f"({FAMILY_OF[kind]:d}, {kind:d})" for kind in OF_DAYS)})
+GROUP BY v.type, v.unit_id, v.key / 256
+"""  # noqa: S608 - numbers of constants
 DAY_ROW: Final = np.dtype([("key", ">i4"), ("day", ">i4"), ("close", ">i8")])
 # Two records make a conflict, so at least one of them is an observation: either two observations
 # differ, or one of them differs from what is in force.
@@ -147,13 +151,19 @@ class PostgresSnapshot:
         families = sorted({FAMILY_OF[kind] for kind in kinds})
         wanted = ([*map(int, families)], [*map(int, kinds)])
         rows = self._stream(SELECT_VISIBLE, list(self._home.units), *wanted)
-        return map(view_rows.envelope, rows)
+        homes = dict(enumerate(self._unit_ids[:-1].tolist()))
+        return (
+            view_rows.envelope(row)
+            for unit_id, family, *row in rows
+            if homes.get(row[0]) == unit_id and FAMILY_OF[row[1]] == family
+        )
 
     def visible_days(self) -> Mapping[Type, DayColumns]:
         """Alerts and balances that readers see, as columns."""
         parts: dict[Type, list[NDArray[Any]]] = {kind: [] for kind in OF_DAYS}
-        for kind, joined in self._rows(SELECT_DAYS, list(self._home.units), [*map(int, parts)]):
-            parts[Type(kind)].append(np.frombuffer(joined, DAY_ROW))
+        for kind, unit_id, joined in self._rows(SELECT_DAYS, list(self._home.units)):
+            rows = np.frombuffer(joined, DAY_ROW)
+            parts[Type(kind)].append(rows[self._at_home(unit_id, rows["key"])])
         return {kind: _day_columns(found) for kind, found in parts.items()}
 
     def quarantine(self) -> Iterator[Quarantined]:
@@ -173,6 +183,19 @@ class PostgresSnapshot:
         rows = self._rows(SELECT_CONFLICTS, units, units, self._home.id)
         self._connection.execute(NESTED_LOOPS["on"])
         return (ConflictRef(*row) for row in rows)
+
+    @cached_property
+    def _unit_ids(self) -> NDArray[np.int64]:
+        """The unit of each key by number, and none behind them."""
+        units = [self._home.units[partition] for partition in self._config.placements]
+        return np.array([*units, 0], dtype=np.int64)
+
+    def _at_home(self, unit_id: int, keys: NDArray[Any]) -> NDArray[np.bool_]:
+        """Tell which key numbers are of a unit. Readers see a key's rows in its own unit only."""
+        # Whatever is no number of a key, one below 0 too, is the last of all here.
+        numbers = np.minimum(keys.astype(np.uint64), len(self._unit_ids) - 1)
+        at_home: NDArray[np.bool_] = self._unit_ids[numbers] == unit_id
+        return at_home
 
     def _unit(self, partition: int) -> int:
         units = self._home.units
