@@ -3,6 +3,9 @@
 A decision depends on what was decided before it, not on the database having it already. If the
 database refuses, all that was decided since is forgotten with it. There is never more than one
 commit on its way, so that the order of commits is the order of decisions.
+
+A part of a decision may be certain before the rest of it: then its commit can begin, behind the one
+on its way, and waits for the rest.
 """
 
 from __future__ import annotations
@@ -13,6 +16,10 @@ from types import TracebackType
 from typing import Generic, Self, TypeVar
 
 Decisions = TypeVar("Decisions")
+
+
+class AbandonedError(Exception):
+    """What was begun to be saved is wanted no longer. It never leaves this module."""
 
 
 class Commits(Generic[Decisions]):
@@ -30,6 +37,7 @@ class Commits(Generic[Decisions]):
         self._saved = saved
         self._thread: ThreadPoolExecutor | None = None
         self._waiting: tuple[Future[None], Decisions] | None = None
+        self._begun: tuple[Future[Decisions], Future[None]] | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -40,6 +48,7 @@ class Commits(Generic[Decisions]):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        self.abandon()
         try:
             if error is None or self._succeeds():
                 self.wait()
@@ -61,9 +70,43 @@ class Commits(Generic[Decisions]):
             self._save(decisions)
             self._saved(decisions)
             return
+        self._waiting = self._in_thread().submit(self._save, decisions), decisions
+
+    def begin(self, save: Callable[[Callable[[], Decisions]], None]) -> None:
+        """Begin to save decisions that are still being made.
+
+        `save` is called behind what is on its way, with a function that waits for the decisions.
+        What that raises it must let pass, saving nothing. Then comes `finish` or `abandon`.
+        """
+        promise: Future[Decisions] = Future()
+        self._begun = promise, self._in_thread().submit(save, promise.result)
+
+    def finish(self, decisions: Decisions, *, wait: bool) -> None:
+        """Save the decisions that were begun to be saved, as `add` does."""
+        self.wait()
+        if self._begun is None:
+            self.add(decisions, wait=wait)
+            return
+        promise, future = self._begun
+        self._begun = None
+        promise.set_result(decisions)
+        self._waiting = future, decisions
+        if wait:
+            self.wait()
+
+    def abandon(self) -> None:
+        """Let nothing be saved of what was begun, and return when that is so."""
+        if self._begun is None:
+            return
+        promise, future = self._begun
+        self._begun = None
+        promise.set_exception(AbandonedError())
+        future.exception()
+
+    def _in_thread(self) -> ThreadPoolExecutor:
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, "commit")
-        self._waiting = self._thread.submit(self._save, decisions), decisions
+        return self._thread
 
     def wait(self) -> None:
         """Return when everything is saved. Raises what saving raised."""

@@ -210,17 +210,29 @@ class Worker:
         self._load_keys(self._known.keys.lacking(*batch.earliest_days()))
         ends = batch.gathered.ends(self.slice_records)
         try:
-            decision = decide_batch(self._known.keys, whole, batch.standing, ends, self._sequence)
+            decision = decide_batch(
+                self._known.keys, whole, batch.standing, ends, self._sequence, self._begin
+            )
         except NeedsWholeKey:
-            return False
+            decision = None
         if decision is None:
+            self._commits.abandon()
             return False
         self._batches.decided(batch)
         self._known.install_keys(decision)
         self._sequence = decision.next_sequence
         self._pace = max(decision.accepted, 1), len(decision.envelopes)
-        self._commit([decision], last=whole.until >= until)
+        self._commits.finish([decision], wait=whole.until >= until)
+        self._next = decision.until
         return True
+
+    def _begin(self, evidence: Decision) -> None:
+        """Have the evidence of a decision written while the rest of it is being made."""
+
+        def save(decided: Callable[[], Sequence[Decision]]) -> None:
+            self.store.commit_begun(self.token, evidence, lambda: decided()[0])
+
+        self._commits.begin(save)
 
     def _begin_batches(self) -> Batches:
         from amends_pipeline.flows.ahead import Gatherer  # noqa: PLC0415 - as in `_together`

@@ -11,7 +11,8 @@ bits, whose exact stopping record must be found.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from operator import itemgetter
 from typing import Final, NamedTuple
@@ -21,7 +22,7 @@ import numpy as np
 from amends_pipeline.inventory.assertions import Assertions
 from amends_pipeline.inventory.authority import Accepted, Authority, first, rule
 from amends_pipeline.inventory.decision import Decision
-from amends_pipeline.inventory.envelope import STATUS_DAY, Cause, Reasons, Type
+from amends_pipeline.inventory.envelope import STATUS_DAY, Cause, EnvelopeBatch, Reasons, Type
 from amends_pipeline.inventory.envelope_columns import EnvelopeColumns
 from amends_pipeline.inventory.frame import Published, fold_together
 from amends_pipeline.inventory.key_columns import Flags, Heads, Integers, KeyChanges
@@ -38,17 +39,19 @@ _COUNTER_LIMIT: Final = 2**62
 _KEY_BITS: Final = 31
 
 
-def decide_batch(
+def decide_batch(  # noqa: PLR0913, PLR0917 - what a batch is decided from, and who is told
     keys: KnownKeys,
     whole: SliceColumns,
     standing: Standing,
     ends: Sequence[int],
     base_sequence: int,
+    on_evidence: Callable[[Decision], None] = lambda _: None,
 ) -> Decision | None:
     """Decide the slices of `whole` that end at the offsets `ends`, the last of them at its end.
 
     `keys` holds every key that it touches, from its earliest changed day on, `standing` what is in
-    force of each of its identities; it moves on to what is in force afterwards.
+    force of each of its identities; it moves on to what is in force afterwards. `on_evidence` is
+    told of the decision while it has its evidence only, which is certain first.
 
     Returns None when slices must be decided one by one. Raises NeedsWholeKey as `decide` does,
     before anything is decided.
@@ -61,6 +64,19 @@ def decide_batch(
     weighed = weigh(batch, standing, touched[heads.statuses == int(Status.BLOCKED)].tolist())
     if weighed is None or not _within_reach(heads, weighed.moves.sums):
         return None
+    evidence = Decision(
+        whole.start,
+        whole.until,
+        base_sequence,
+        {},
+        weighed.authorities,
+        weighed.observations,
+        whole.rejections,
+        EnvelopeBatch(),
+        len(batch),
+        slices=len(ends),
+    )
+    on_evidence(evidence)
     slices = np.searchsorted(np.array(ends), batch.offsets, side="right")
     moves = weighed.moves
     published, folded = fold_together(keys, moves, slices[moves.records])
@@ -74,18 +90,8 @@ def decide_batch(
     fresh &= ~np.isin(touched, np.array(sorted(weighed.odd), dtype=np.int64))
     changes = folded.beside(slow.changes | _first_seen(keys, touched[fresh], folded))
     others = [slow.published(), _first_stated(heads, fresh, first_at, slices)]
-    return Decision(
-        whole.start,
-        whole.until,
-        base_sequence,
-        changes,
-        weighed.authorities,
-        weighed.observations,
-        whole.rejections,
-        _joined(published, others, slow.reasons, batch),
-        len(batch),
-        slices=len(ends),
-    )
+    envelopes = _joined(published, others, slow.reasons, batch)
+    return replace(evidence, keys=changes, envelopes=envelopes)
 
 
 def _small(numbers: Integers) -> bool:

@@ -238,6 +238,16 @@ class LedgerStore(Protocol):
         """
         ...
 
+    def commit_begun(
+        self, token: Token, evidence: Decision, decided: Callable[[], Decision]
+    ) -> None:
+        """Install one decision as `commit` does, of which the evidence is known before the rest.
+
+        `evidence` is the decision without keys and envelopes; `decided` waits for the whole of it.
+        What `decided` raises is raised, and nothing is installed then.
+        """
+        ...
+
     # Relay
 
     def pending(self, unit: Unit, limit: int) -> Sequence[Segment]:

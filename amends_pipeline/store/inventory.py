@@ -195,13 +195,31 @@ class PostgresStore:
             with suppress(Unmet):
                 self._commit_at_once(token, decisions, evidence)
                 return
+        self._commit(token, decisions, evidence, lambda: decisions)
+
+    def commit_begun(
+        self, token: Token, evidence: Decision, decided: Callable[[], Decision]
+    ) -> None:
+        """Install a decision whose evidence is known before the rest of it."""
+        self._commit(token, [evidence], _evidence([evidence]), lambda: [decided()])
+
+    def _commit(
+        self,
+        token: Token,
+        begun: Sequence[Decision],
+        evidence: Writes,
+        decided: Callable[[], Sequence[Decision]],
+    ) -> None:
+        """Install decisions; of those that were begun only the evidence is looked at."""
         with self._ownership.owning(token, Role.WORKER) as (transaction, unit_id, frontier):
-            if not decisions:
+            if not begun:
                 return
-            offset, sequence = _follow(token.unit, frontier, decisions)
+            _follow(token.unit, frontier, begun)
             connection = transaction.connection
             if evidence.many:
                 evidence.copy(connection, unit_id)
+            decisions = decided()
+            offset, sequence = _follow(token.unit, frontier, decisions)
             with connection.pipeline():
                 if not evidence.many:
                     evidence.save(connection, unit_id)

@@ -273,6 +273,15 @@ class MemoryStore:
                 table.add_evidence(decision)
             table.next_offset, table.next_sequence = offset, sequence
 
+    def commit_begun(
+        self, token: Token, evidence: Decision, decided: Callable[[], Decision]
+    ) -> None:
+        """Install a decision whose evidence is known before the rest of it."""
+        with self._tables.lock:
+            table = self._owned(token, Role.WORKER)
+            _expect_at(f"source offset of {token.unit}", table.next_offset, evidence.start)
+        self.commit(token, [decided()])
+
     # Relay
 
     def pending(self, unit: Unit, limit: int) -> Sequence[Segment]:

@@ -16,7 +16,7 @@ from amends_pipeline.flows.ingest import Worker
 from amends_pipeline.flows.provision import provision
 from amends_pipeline.inventory import identities, weighing
 from amends_pipeline.inventory.config import parse_configuration
-from amends_pipeline.kernel.errors import DatabaseUnavailable
+from amends_pipeline.kernel.errors import DatabaseUnavailable, Fenced
 from amends_pipeline.ports import Role, SourceRecord, Unit
 from amends_pipeline_tests.contracts.ledgers import MemoryLedger
 from amends_pipeline_tests.inventory.test_batch import busy
@@ -41,6 +41,10 @@ class Watched:
     def commit(self, token, decisions):
         sleep(self._seconds)
         self._store.commit(token, decisions)
+
+    def commit_begun(self, token, evidence, decided):
+        sleep(self._seconds)
+        self._store.commit_begun(token, evidence, decided)
 
     def in_force(self, unit, keys, txn_ids):
         self.asked.append(len(keys))
@@ -173,6 +177,26 @@ def test_what_precedes_a_failure_stays_and_the_next_run_goes_on(together, failin
         working.run(len(LATER))
     assert ledger.store.progress(MAIN).next_offset == failing - 1
     working.run(len(LATER))
+    assert outcome(ledger) == one_by_one(LATER)
+
+
+def test_an_owner_that_is_fenced_while_it_decides_commits_nothing(together):
+    ledger = ledger_of(LATER)
+
+    class Fencing(Watched):
+        def commit_begun(self, token, evidence, decided):
+            def fenced():
+                decision = decided()
+                if decision.start == 3:
+                    self.claim(MAIN, Role.WORKER, holder="another")
+                return decision
+
+            self._store.commit_begun(token, evidence, fenced)
+
+    with pytest.raises(Fenced):
+        worker(ledger, Fencing(ledger.store)).run(len(LATER))
+    assert ledger.store.progress(MAIN).next_offset == 3
+    worker(ledger, ledger.store).run(len(LATER))
     assert outcome(ledger) == one_by_one(LATER)
 
 

@@ -89,3 +89,88 @@ def test_an_error_of_the_caller_stands_and_what_was_on_its_way_is_ended_first(re
         add_two(store, interrupt)
     assert store.begun == ["a", "b"]
     assert store.told == told
+
+
+# ---------------------------------------------------------------- begun before it is decided
+
+
+class Beginning(Store):
+    """It can also begin to save, and waits for what is decided."""
+
+    def begin(self, decided) -> None:
+        assert self.begun == self.saved, "two commits on their way"
+        self.begun.append("some")
+        self.begun[-1] = decided()
+        self.saved.append(self.begun[-1])
+
+
+def test_what_is_begun_is_saved_behind_what_is_on_its_way():
+    store = Beginning()
+    store.free.clear()
+    with store.commits() as commits:
+        commits.add("a", wait=False)
+        commits.begin(store.begin)
+        assert store.begun in ([], ["a"])
+        store.free.set()
+        commits.finish("b", wait=False)
+        assert store.told == ["a"]
+        commits.begin(store.begin)
+        commits.finish("c", wait=True)
+        assert store.saved == store.told == ["a", "b", "c"]
+        commits.finish("d", wait=False)  # nothing was begun
+    assert store.saved == store.told == ["a", "b", "c", "d"]
+
+
+def test_what_is_begun_and_abandoned_is_not_saved():
+    store = Beginning()
+    with store.commits() as commits:
+        commits.add("a", wait=False)
+        commits.begin(store.begin)
+        commits.abandon()
+        commits.abandon()
+        store.begun = list("a")
+        commits.add("b", wait=True)
+    assert store.saved == store.told == ["a", "b"]
+
+
+@pytest.mark.parametrize("ends", [True, False], ids=["finished", "given up"])
+def test_nothing_is_saved_of_what_was_begun_behind_a_refusal(ends):
+    store = Beginning()
+    store.refusing = "a"
+
+    def begun_behind(commits) -> None:
+        commits.add("a", wait=False)
+        commits.begin(lambda decided: store.saved.append(decided()))
+        if ends:
+            commits.finish("b", wait=True)
+
+    with pytest.raises(Fenced), store.commits() as commits:
+        begun_behind(commits)
+    assert store.saved == store.told == []
+
+
+def test_what_the_begun_one_meets_reaches_the_caller():
+    def refusing(decided) -> None:
+        assert decided() == "a"
+        raise Fenced("unit", expected="epoch 1", found="2")
+
+    def begun_and_finished(commits) -> None:
+        commits.begin(refusing)
+        commits.finish("a", wait=False)
+
+    store = Store()
+    with pytest.raises(Fenced), store.commits() as commits:
+        begun_and_finished(commits)
+    assert store.told == []
+
+
+def test_an_interrupted_caller_leaves_nothing_begun():
+    store = Beginning()
+
+    def interrupted(commits) -> None:
+        commits.begin(store.begin)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), store.commits() as commits:
+        interrupted(commits)
+    assert store.saved == store.told == []
