@@ -77,6 +77,8 @@ class Worker:
     those that slices were decided with; batches of columns keep their own."""
     _next: int = 0
     _sequence: int = 0
+    _needed_at: int = -1
+    """The frontier when a key was needed whole that had been read in part."""
     _met: Sieve | None = None
     """Every identity that was ever decided, if that is known."""
     _aside: frozenset[int] | None = None
@@ -180,6 +182,7 @@ class Worker:
             self._commit(decisions)
             self._commits.wait()
             self._known.keys.update(self.store.keys(unit, {needs.key: EVERY_DAY}))
+            self._needed_at = self._next
             return look
         self._commit(decisions, last=last)
         if open_excess is None:
@@ -308,6 +311,9 @@ class Worker:
     def _make_room(self) -> None:
         """Forget what a worker may not keep. What is on its way must arrive before it is read."""
         known = self._known
+        if self._next == self._needed_at:
+            # What was read again, because it was needed whole, would be forgotten again.
+            return
         if len(known.authorities) > CACHED_IDENTITIES:
             self._commits.wait()
             known.authorities.clear()

@@ -161,3 +161,27 @@ def test_a_worker_that_must_forget_decides_the_same(monkeypatch, limit, before):
     lines = history(EARLIER + "b/B r1 NEW day 1 1\nA5 r1 NEW day 5 -2\nb/B r2 CANCEL day 1")
     monkeypatch.setattr(ingest, limit, 0)
     assert worked(lines, before, lambda ledger: Slow(ledger.store))[0] == drained(lines, before)
+
+
+@pytest.mark.parametrize("together", [1, 1_000])
+@pytest.mark.parametrize("limit", ["CACHED_DAYS", "CACHED_KEYS", "CACHED_IDENTITIES"])
+def test_a_key_that_is_needed_whole_is_not_forgotten_before_it_is_decided(
+    monkeypatch, limit, together
+):
+    # The key is read from day 200 on, blocks and unblocks, and is needed whole for that.
+    lines = history("""
+        A r1 NEW day 1 -1
+        B r1 NEW day 200 -1
+        B r2 AMEND day 200 -2
+        B r2 AMEND day 200 -3
+        B r3 AMEND day 200 -4
+    """)
+    monkeypatch.setattr(ingest, limit, 0)
+    monkeypatch.setattr(ingest, "BATCH_RECORDS", together)
+    ledger = MemoryLedger()
+    provision(ledger, parse_configuration(configuration(keys="ab")))
+    append(ledger, "main", [Line("log", at, each.value) for at, each in enumerate(lines, 1)])
+    for until in (2, 5):
+        drain_unit(ledger, MAIN, until, Options("test", slice_records=3, commit_records=3))
+    closes = [each.close for _, _, each in ledger.store.outbox(MAIN) if each.type == 3]
+    assert closes == [99, 98, 95]
