@@ -18,7 +18,7 @@ from amends_pipeline.inventory.config import NamespaceConfig, StockKey
 from amends_pipeline.inventory.envelope import Reasons
 from amends_pipeline.inventory.oracle import DayRows, OracleResult, Rejected
 from amends_pipeline.kernel.display import shown
-from amends_pipeline.kernel.instants import day_text
+from amends_pipeline.kernel.instants import MAX_DAY, MIN_DAY, day_text
 from amends_pipeline.kernel.verdict import Row
 
 _Id = TypeVar("_Id", bound=Hashable)
@@ -270,11 +270,16 @@ def _of_key(  # noqa: PLR0913, PLR0917 - a difference has these members
         kind=kind,
         item=item,
         location=location,
-        day=None if day is None else day_text(day),
+        day=None if day is None else _day(day),
         partition=partition,
         expected=expected,
         found=found,
     )
+
+
+def _day(day: int) -> str:
+    """A day as people write it; a stored one may be none at all."""
+    return day_text(day) if MIN_DAY <= day <= MAX_DAY else f"day number {day}"
 
 
 def _differing_days(

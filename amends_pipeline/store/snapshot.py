@@ -13,7 +13,8 @@ from amends_pipeline.inventory.classify import Code
 from amends_pipeline.inventory.config import NamespaceConfig
 from amends_pipeline.inventory.envelope import FAMILY_OF, VISIBLE, Envelope, Type
 from amends_pipeline.inventory.slice import Records, Rejection
-from amends_pipeline.kernel.errors import InputError
+from amends_pipeline.kernel.display import shown
+from amends_pipeline.kernel.errors import DatabaseUnavailable, InputError
 from amends_pipeline.ports import (
     OF_DAYS,
     ConflictRef,
@@ -94,6 +95,18 @@ ORDER BY c.key, c.txn_id COLLATE "C", c.revision
 """
 
 
+def _code(partition: int, offset: int, told: str) -> Code:
+    """A stored code. Raises DatabaseUnavailable when it is none."""
+    try:
+        return Code(told)
+    except ValueError:
+        raise DatabaseUnavailable(
+            f"stored quarantine of partition {partition}, offset {offset}",
+            expected="a code",
+            found=shown(told),
+        ) from None
+
+
 class PostgresSnapshot:
     """A `Snapshot` over a connection whose transaction has one view of the database."""
 
@@ -171,7 +184,9 @@ class PostgresSnapshot:
         units = list(self._home.units)
         rows = self._stream(SELECT_QUARANTINE, units, at_once=REJECTIONS_AT_ONCE)
         return (
-            Quarantined(partition, Rejection(offset, Code(code), raw_key, value))
+            Quarantined(
+                partition, Rejection(offset, _code(partition, offset, code), raw_key, value)
+            )
             for partition, offset, code, raw_key, value in rows
         )
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from amends_pipeline.inventory.envelope import Cause, Envelope, OutputId
+from amends_pipeline.inventory.envelope import Cause, Envelope, OutputId, Reasons
+from amends_pipeline.kernel.display import shown
+from amends_pipeline.kernel.errors import DatabaseUnavailable
 from amends_pipeline.store import arrays
 from amends_pipeline.store.bulk import COPY_ROWS, INT2, INT4, INT8, TEXT, Table, runs
 from amends_pipeline.store.postgres import Connection
@@ -71,8 +73,20 @@ def load_rows(
 def envelope(row: Sequence[Any]) -> Envelope:
     """Read `COLUMNS`."""
     key, kind, day, version, close, offset, txn_id, revision, txn_ids, revisions = row
-    reasons = tuple(zip(txn_ids, revisions, strict=True)) if txn_ids else ()
+    reasons = _paired(key, day, txn_ids, revisions) if txn_ids or revisions else ()
     return Envelope(key, kind, day, version, close, Cause(offset, txn_id, revision), reasons)
+
+
+def _paired(key: int, day: int, txn_ids: Any, revisions: Any) -> Reasons:  # noqa: ANN401 - as they are stored
+    """Reasons from their columns. Raises DatabaseUnavailable when those do not belong together."""
+    told = [list(each or ()) for each in (txn_ids, revisions)]
+    if len(told[0]) != len(told[1]) or None in told[0] + told[1]:
+        raise DatabaseUnavailable(
+            f"stored view row of key {key}, day {day}",
+            expected="a transaction and a revision for each reason",
+            found=shown(f"{told[0]} and {told[1]}"),
+        )
+    return tuple(zip(*told, strict=True))
 
 
 class ViewWrites:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from amends_pipeline.flows.verify import verify
+from amends_pipeline.kernel.errors import DatabaseUnavailable
 from amends_pipeline.kernel.verdict import Status
 from amends_pipeline_tests.contracts.bench import provisioned
 from amends_pipeline_tests.tables import configuration
@@ -44,3 +45,34 @@ def test_a_misplaced_row_is_missing(tables, change, of, kind):
     assert [(each.kind, each.location, each.found) for each in report.differences] == [
         (kind, "DEPOT-A", None)
     ]
+
+
+def test_a_row_of_no_day_is_told_by_its_number(tables):
+    bench = provisioned(tables, configuration())
+    bench.drain("A r1 NEW day 1 -50")
+    tables.sql("UPDATE amends.view_row SET day = 5000000 WHERE family = 2")
+    report = verify(tables.store, "main", wait_seconds=0)
+    told = [(each.kind, each.day, each.expected is None) for each in report.differences]
+    assert told == [
+        ("balance", "2026-01-01", False),
+        ("balance", "day number 5000000", True),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "where"),
+    [
+        ("quarantine SET code = 'NONSENSE'", "stored quarantine of partition 0, offset 3"),
+        ("view_row SET reason_revisions = '{1, 2}' WHERE family = 3", "stored view row of key 0"),
+        (
+            "view_row SET reason_txn_ids = '{NULL}', reason_revisions = '{1}' WHERE family = 3",
+            "stored view row of key 0",
+        ),
+    ],
+)
+def test_what_no_writer_stores_is_told_with_its_place(tables, change, where):
+    bench = provisioned(tables, configuration())
+    bench.drain("A r1 NEW day 1 -50\nB r1 NEW day 2 1\nB r1 NEW day 2 2\nmalformed")
+    tables.sql(f"UPDATE amends.{change}")
+    with pytest.raises(DatabaseUnavailable, match=where):
+        verify(tables.store, "main", wait_seconds=0)
