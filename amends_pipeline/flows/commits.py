@@ -37,7 +37,8 @@ class Commits(Generic[Decisions]):
         self._saved = saved
         self._thread: ThreadPoolExecutor | None = None
         self._waiting: tuple[Future[None], Decisions] | None = None
-        self._begun: tuple[Future[Decisions], Future[None]] | None = None
+        self._promise: Future[Decisions] | None = None
+        self._begun: Future[None] | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -78,30 +79,31 @@ class Commits(Generic[Decisions]):
         `save` is called behind what is on its way, with a function that waits for the decisions.
         What that raises it must let pass, saving nothing. Then comes `finish` or `abandon`.
         """
-        promise: Future[Decisions] = Future()
-        self._begun = promise, self._in_thread().submit(save, promise.result)
+        # Kept before anybody waits for it: an interrupt may come between any two steps here.
+        self._promise = Future()
+        self._begun = self._in_thread().submit(save, self._promise.result)
 
     def finish(self, decisions: Decisions, *, wait: bool) -> None:
         """Save the decisions that were begun to be saved, as `add` does."""
         self.wait()
-        if self._begun is None:
+        if self._promise is None or self._begun is None:
             self.add(decisions, wait=wait)
             return
-        promise, future = self._begun
-        self._begun = None
-        promise.set_result(decisions)
-        self._waiting = future, decisions
+        self._promise.set_result(decisions)
+        self._waiting = self._begun, decisions
+        self._promise = self._begun = None
         if wait:
             self.wait()
 
     def abandon(self) -> None:
         """Let nothing be saved of what was begun, and return when that is so."""
-        if self._begun is None:
+        if self._promise is None:
             return
-        promise, future = self._begun
-        self._begun = None
-        promise.set_exception(AbandonedError())
-        future.exception()
+        if not self._promise.done():
+            self._promise.set_exception(AbandonedError())
+        if self._begun is not None:
+            self._begun.exception()
+        self._promise = self._begun = None
 
     def _in_thread(self) -> ThreadPoolExecutor:
         if self._thread is None:
