@@ -194,7 +194,15 @@ def test_a_full_disk_is_an_operation_error(long_view):
         )
 
 
-def test_an_interrupt_ends_without_a_traceback(shell):
+@pytest.fixture
+def heard():
+    """Interrupts are heard by what is started, although shells have background jobs ignore them."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_an_interrupt_ends_without_a_traceback(shell, heard):
     shell.provision(configuration())
     arguments = ("inventory", "append", "--namespace", shell.namespace, "-")
     with shell.start(*arguments) as process:
