@@ -174,3 +174,21 @@ def test_an_interrupted_caller_leaves_nothing_begun():
     with pytest.raises(KeyboardInterrupt), store.commits() as commits:
         interrupted(commits)
     assert store.saved == store.told == []
+
+
+def test_an_interrupt_just_as_it_begins_leaves_nobody_waiting(monkeypatch):
+    store = Beginning()
+    in_thread = Commits._in_thread  # noqa: SLF001 - the moment between its steps
+
+    class Interrupted:
+        def __init__(self, commits) -> None:
+            self._thread = in_thread(commits)
+
+        def submit(self, *work):
+            self._thread.submit(*work)
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Commits, "_in_thread", Interrupted)
+    with pytest.raises(KeyboardInterrupt), store.commits() as commits:
+        commits.begin(store.begin)
+    assert store.saved == store.told == []
