@@ -188,7 +188,7 @@ def test_an_interrupt_just_as_it_begins_leaves_nobody_waiting(monkeypatch):
             self._thread.submit(*work)
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(Commits, "_in_thread", Interrupted)
+    monkeypatch.setattr(Commits, "_in_thread", lambda commits: Interrupted(commits))  # noqa: PLW0108 - a function is bound, a class is not
     with pytest.raises(KeyboardInterrupt), store.commits() as commits:
         commits.begin(store.begin)
     assert store.saved == store.told == []
