@@ -88,10 +88,10 @@ class Gatherer:
         if self._sieve is not None:
             perhaps = np.flatnonzero(self._sieve.sift(identities.hashes))
         return Gathered(
-            whole, np.concatenate(offsets), identities, perhaps, self.look_up(identities, perhaps)
+            whole, np.concatenate(offsets), identities, perhaps, self._look_up(identities, perhaps)
         )
 
-    def look_up(self, identities: Identities, numbers: Integers) -> Found:
+    def _look_up(self, identities: Identities, numbers: Integers) -> Found:
         """Ask the store what is in force of these identities."""
         # Key by key, so that neighbours in an index are looked at together.
         numbers = numbers[np.argsort(identities.keys[numbers], kind="stable")]

@@ -43,7 +43,6 @@ class Batches:
     """The batches of a run, in order."""
 
     def __init__(self, gatherer: Gatherer) -> None:
-        self._gatherer = gatherer
         self._ahead = Ahead(gatherer.gather)
         self._decided: deque[Standing] = deque(maxlen=UNSEEN)
 

@@ -16,7 +16,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from amends_pipeline.inventory.authority import Accepted, Authority, Candidate, Observation
+from amends_pipeline.inventory.authority import (
+    CANCEL,
+    KINDS,
+    Accepted,
+    Authority,
+    Candidate,
+    Observation,
+)
 from amends_pipeline.inventory.decision import Identity
 from amends_pipeline.kernel import arrow
 
@@ -25,9 +32,7 @@ Flags = NDArray[np.bool_]
 Texts: TypeAlias = Any
 """A pyarrow StringArray without nulls; pyarrow has no types to say so."""
 
-KINDS: Final = ("", "NEW", "AMEND", "CANCEL")
-"""Kinds by the number that stands for them."""
-CANCEL_NUMBER: Final = KINDS.index("CANCEL")
+CANCEL_NUMBER: Final = KINDS.index(CANCEL)
 
 
 def lengths(texts: Texts) -> Integers:

@@ -13,11 +13,13 @@ in exactly one of the two, with its source offset.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
 CANCEL = "CANCEL"
+KINDS: Final = ("", "NEW", "AMEND", CANCEL)
+"""Kinds by the number that stands for them."""
 
 
 class Candidate(msgspec.Struct, frozen=True, order=True, gc=False):

@@ -74,13 +74,6 @@ class Identities:
         """The key number of each."""
         return self._batch.keys[self.firsts]
 
-    @cached_property
-    def txn_ids(self) -> Texts:
-        """The transaction id of each."""
-        if len(self) == len(self._batch):
-            return self._batch.txn_ids
-        return arrow.taken(self._batch.txn_ids, self.firsts)
-
     def texts(self, at: Integers) -> Texts:
         """The transaction ids of these numbers."""
         return arrow.taken(self._batch.txn_ids, self.firsts[at])

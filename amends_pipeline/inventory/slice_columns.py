@@ -9,7 +9,6 @@ import numpy as np
 
 from amends_pipeline.inventory.assertions import (
     CANCEL_NUMBER,
-    KINDS,
     Assertions,
     Flags,
     Integers,
@@ -17,6 +16,7 @@ from amends_pipeline.inventory.assertions import (
     joined,
     lengths,
 )
+from amends_pipeline.inventory.authority import KINDS
 from amends_pipeline.inventory.classify import Code, classify
 from amends_pipeline.inventory.config import NamespaceConfig
 from amends_pipeline.inventory.revision_columns import RevisionColumns, decode_columns

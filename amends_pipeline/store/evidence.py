@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from amends_pipeline.inventory.authority import Authority, Candidate, Observation
+from amends_pipeline.inventory.authority import KINDS, Authority, Candidate, Observation
 from amends_pipeline.inventory.decision import Decision, Identity
 from amends_pipeline.inventory.slice import Rejection
 from amends_pipeline.kernel.canonical import sha256_hex
@@ -36,13 +36,10 @@ from amends_pipeline.store.postgres import Connection, Parameters
 
 LONGEST_INDEXED: Final = 600
 """Characters, of four bytes at most. PostgreSQL's index entries end at 2,704 bytes."""
-KINDS: Final = ("", "NEW", "AMEND", "CANCEL")
-"""Kinds by the number that stands for them."""
 _KIND_NUMBERS: Final = {kind: number for number, kind in enumerate(KINDS)}
 
 # OFFSET 0 keeps the planner from turning the loop inside out while it knows nothing of the table.
-SELECT_AUTHORITIES: Final = """
-SELECT w.position, a.*
+WANTED: Final = """
 FROM unnest(%s::int4[], %s::text[]) WITH ORDINALITY AS w (key, txn_id, position)
 CROSS JOIN LATERAL (
     SELECT revision, kind, day, nanosecond, qty, source_offset, conflicted
@@ -50,6 +47,8 @@ CROSS JOIN LATERAL (
     WHERE unit_id = %s AND key = w.key AND txn_id = w.txn_id COLLATE "C" OFFSET 0
 ) a
 """
+"""Authorities `a` of the identities `w`, each with its position, from 1 on."""
+SELECT_AUTHORITIES: Final = f"SELECT w.position, a.* {WANTED}"
 SELECT_AUTHORITY: Final = """
 SELECT 1, revision, kind, day, nanosecond, qty, source_offset, conflicted FROM amends.authority
 WHERE unit_id = %s AND key = %s AND txn_id = %s COLLATE "C"

@@ -31,26 +31,20 @@ from amends_pipeline.store.evidence import (
     OBSERVATIONS,
     QUARANTINE,
     SAVE_AUTHORITIES,
+    WANTED,
     EvidenceWrites,
     indexed,
     rejection_columns,
 )
 from amends_pipeline.store.postgres import Connection
 
-# OFFSET 0 keeps the planner from turning the loop inside out while it knows nothing of the table.
 # One row comes back, whose columns are arrays in binary form.
-SELECT_STANDING: Final = """
+SELECT_STANDING: Final = f"""
 SELECT array_send(array_agg(w.position)), array_send(array_agg(a.source_offset)),
     array_send(array_agg(a.revision)), array_send(array_agg(a.kind::int8)),
     array_send(array_agg(a.day::int8)), array_send(array_agg(a.nanosecond)),
     array_send(array_agg(a.qty)), array_send(array_agg(a.conflicted::int4::int8))
-FROM unnest(%s::int4[], %s::text[]) WITH ORDINALITY AS w (key, txn_id, position)
-CROSS JOIN LATERAL (
-    SELECT revision, kind, day, nanosecond, qty, source_offset, conflicted
-    FROM amends.authority
-    WHERE unit_id = %s AND key = w.key AND txn_id = w.txn_id COLLATE "C" OFFSET 0
-) a
-"""
+{WANTED}"""
 
 _ARRAY_HEADER: Final = 20
 _ELEMENT: Final = np.dtype([("size", ">i4"), ("value", ">i8")])

@@ -90,7 +90,8 @@ def together(config, lines, span, known, ends):
 
 
 def pairs_of(identities):
-    return zip(identities.keys.tolist(), identities.txn_ids.to_pylist(), strict=True)
+    texts = identities.texts(np.arange(len(identities)))
+    return zip(identities.keys.tolist(), texts.to_pylist(), strict=True)
 
 
 def committed(config, lines, before) -> Shelf:

@@ -41,7 +41,6 @@ def test_they_are_numbered_in_the_order_in_which_they_first_appear(pairs, hashed
     assert named(identities) == distinct
     assert identities.of.tolist() == [distinct.index(pair) for pair in pairs]
     assert identities.firsts.tolist() == [pairs.index(pair) for pair in distinct]
-    assert identities.txn_ids.to_pylist() == [txn_id for _, txn_id in distinct]
 
 
 @given(PAIRS, PAIRS, st.data())
