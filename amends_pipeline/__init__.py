@@ -2,12 +2,12 @@
 
 definitions, cli      what a person touches
 defs                  the only folder that knows Dagster
-simulation            drawn schedules and faults over the same flows
+assembly              which store stands behind the ports
 flows                 load, decide, save: one verb a file
 store, sources,
 outputs               PostgreSQL, memory and files behind the roles of ports
-inventory, bank,
-history               the rules: pure, no clock, no randomness, no I/O except reading a named input
+ports                 what a store, a source, an output must do
+inventory, bank       the rules: pure, no clock, no randomness, no I/O except reading a named input
 kernel                words that all ledgers share; each line imports only the lines below it
 """
 
