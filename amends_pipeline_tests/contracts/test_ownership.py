@@ -103,7 +103,7 @@ def test_a_stale_token_is_refused_and_changes_nothing(busy, write, role):
 
 
 @EACH_WRITE
-def test_p5_a_token_is_stale_for_another_process_too(busy, write, role):
+def test_a_token_is_stale_for_another_process_too(busy, write, role):
     token = busy.claim(role)
     later = busy.ledger.reopened().store.claim(busy.unit(), role, holder="later")
     assert later.epoch == token.epoch + 1
@@ -240,7 +240,7 @@ def test_waiting_ends_when_its_time_is_over(bench):
     assert "anna" in told[0]
 
 
-def test_p2_of_two_workers_with_one_view_of_the_head_only_one_commits(busy):
+def test_of_two_workers_with_one_view_of_the_head_only_one_commits(busy):
     busy.append("A r4 AMEND day 1 -7\n A r4 AMEND day 1 -9")
     first = busy.claim()
     seven = busy.decide()
@@ -250,7 +250,7 @@ def test_p2_of_two_workers_with_one_view_of_the_head_only_one_commits(busy):
         busy.store.commit(first, seven)
 
 
-def test_p2_of_commits_at_the_same_time_only_one_is_kept(busy):
+def test_of_commits_at_the_same_time_only_one_is_kept(busy):
     busy.append("A r4 AMEND day 1 -7")
     token, decisions = busy.claim(), busy.decide()
 

@@ -91,7 +91,7 @@ def test_acknowledged_rows_are_pending_no_more_wherever_decisions_end(waiting, a
     assert [segment.base for segment in first] == [acknowledged][: len(first)]
 
 
-def test_s1_a_relay_that_died_after_the_first_row_goes_on_with_the_second(waiting):
+def test_a_relay_that_died_after_the_first_row_goes_on_with_the_second(waiting):
     acknowledge(waiting, 0, 1)
     other = type(waiting)(waiting.ledger.reopened(), waiting.config)
     for sequence in range(1, 6):
@@ -129,7 +129,7 @@ def test_an_acknowledgement_that_is_repeated_is_refused(waiting):
         waiting.store.acknowledge(token, 0, 2)
 
 
-def test_p1_a_row_committed_later_is_never_behind_the_relay(bench):
+def test_a_row_committed_later_is_never_behind_the_relay(bench):
     """Whatever is acknowledged, the next commit's rows come right after it and are pending."""
     bench.work(STORY)
     before = pending(bench)

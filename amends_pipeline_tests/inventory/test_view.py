@@ -115,7 +115,7 @@ CASES = {
         ["a day 1 balance v6 50, by A r1 at 0", "a day 1 balance v7 withdrawn, by A r2 at 3"],
         "a day 1 balance v7 withdrawn, by A r2 at 3",
     ),
-    "P3: after a withdrawal an older statement does not come back": Case(
+    "after a withdrawal an older statement does not come back": Case(
         ["a day 1 balance v7 withdrawn, by A r2 at 3", "a day 1 balance v6 50, by A r1 at 0"],
         "a day 1 balance v7 withdrawn, by A r2 at 3",
         outdated=1,
@@ -125,14 +125,14 @@ CASES = {
         "a day 1 alert v2 withdrawn, by A r2 at 3",
         outdated=1,
     ),
-    "S5: withdrawn and stated again in one batch": Case(
+    "withdrawn and stated again in one batch": Case(
         [
             "a day 1 balance v2 50, by A r1 at 0",
             "a day 1 balance v3 withdrawn, by A r2 at 3\n a day 1 balance v4 20, by A r3 at 4",
         ],
         "a day 1 balance v4 20, by A r3 at 4",
     ),
-    "S5: the same with the batch in the other order": Case(
+    "the same with the batch in the other order": Case(
         [
             "a day 1 balance v2 50, by A r1 at 0",
             "a day 1 balance v4 20, by A r3 at 4\n a day 1 balance v3 withdrawn, by A r2 at 3",
@@ -173,7 +173,7 @@ def test_the_highest_version_stands(case):
     assert (reader.duplicates, reader.outdated) == (case.duplicates, case.outdated)
 
 
-def test_p3_a_withdrawal_holds_after_the_reader_is_started_again():
+def test_a_withdrawal_holds_after_the_reader_is_started_again():
     late = envelopes("a day 1 balance v6 50, by A r1 at 0")
     gone = delivered(
         "a day 1 balance v6 50, by A r1 at 0", "a day 1 balance v7 withdrawn, by A r2 at 3"
