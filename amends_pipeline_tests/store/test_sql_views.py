@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import psycopg
 import pytest
 
 from amends_pipeline.inventory.envelope import Encoder, joined
@@ -106,6 +107,20 @@ def test_days_read_as_dates_from_the_first_to_the_last_year(tables):
     assert [text for (text,) in told] == [
         *(None, "0001-01-01", "1969-12-31", "1970-01-01", "2026-01-01", "9999-12-31")
     ]
+
+
+# The last two have no 30 December 2011 and no 21 August 1993.
+@pytest.mark.parametrize(
+    "zone", ["UTC", "Asia/Kolkata", "America/New_York", "Pacific/Apia", "Pacific/Kwajalein"]
+)
+def test_no_zone_of_the_session_decides_a_day(tables, zone):
+    days = [-719_162, 8_633, 15_338, 20_454, 20_520, 20_758, 2_932_896]
+    with psycopg.connect(tables.url, options=f"-c TimeZone={zone}") as session:
+        told = session.execute("SELECT amends.day_text(d) FROM unnest(%s::int4[]) d", (days,))
+        assert [text for (text,) in told] == [
+            *("0001-01-01", "1993-08-21", "2011-12-30", "2026-01-01"),
+            *("2026-03-08", "2026-11-01", "9999-12-31"),
+        ]
 
 
 def test_the_view_source_record_shows_records_one_by_one(tables):
