@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from amends_pipeline.inventory.envelope_columns import together
-from amends_pipeline.inventory.outbox import Answer, acknowledged_after
+from amends_pipeline.inventory.outbox import acknowledged_after
 from amends_pipeline.ports import LedgerStore, OutputLog, Token
 
 RELAY_ROWS = 50_000
@@ -31,7 +31,7 @@ def relay(
     while segments := store.pending(token.unit, RELAY_ROWS):
         batch = together([segment.envelopes for segment in segments])
         base = segments[0].base
-        after = acknowledged_after(acknowledged, base, len(batch), Answer.ACCEPTED)
+        after = acknowledged_after(acknowledged, base, len(batch))
         outputs.append(token.unit, batch)
         store.acknowledge(token, base, len(batch))
         acknowledged = after
