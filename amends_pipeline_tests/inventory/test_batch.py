@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from itertools import accumulate, pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -21,7 +24,8 @@ from amends_pipeline.inventory.refold import Rows, Status, untouched
 from amends_pipeline.inventory.slice import Records, read_slice
 from amends_pipeline.inventory.slice_columns import read_columns
 from amends_pipeline.inventory.weighing import Standing
-from amends_pipeline_tests.driver import Shelf, suffix, whole
+from amends_pipeline_tests.driver import Shelf, all_cuts, deliver, shown, suffix, whole
+from amends_pipeline_tests.inventory.test_histories import expected_pairs, shared_cases
 from amends_pipeline_tests.strategies import brinks, configurations, histories
 from amends_pipeline_tests.tables import (
     STOCK_KEYS,
@@ -153,6 +157,31 @@ def test_together_they_say_what_they_say_one_by_one(pairs, drawn, loading, days)
     assert known.authorities == expected.authorities
     assert known.keys == expected.keys
     shelf.commit(decision)
+
+
+@pytest.mark.parametrize("case", shared_cases())
+def test_a_shared_case_decided_as_batches_holds_for_every_way_of_cutting_it(case):
+    """Every cut into slices, and every place where the second of two batches begins."""
+    config = parse_configuration(case["config"])
+    lines = [Line(json.dumps(record).encode()) for record in case["records"]]
+    expected = expected_pairs(case["config"], case)
+    near = max(abs(record["qty"]) for record in case["records"]) >= 2**61
+    near |= any(abs(key.opening_balance) >= 2**61 for key in config.keys)
+    for sizes in all_cuts(len(lines)):
+        ends = list(accumulate(sizes))
+        for begin in [0, *ends[:-1]]:
+            shelf, published = Shelf(config), []
+            for start, until in pairwise(sorted({0, begin, len(lines)})):
+                known = shelf.known(sliced(config, lines, start, until), whole)
+                within = [end for end in ends if start < end <= until]
+                decision = together(config, lines, (start, until), known, within)
+                if decision is None:
+                    break
+                shelf.commit(decision)
+                published += decision.envelopes
+            assert (decision is None) == near
+            if decision is not None:
+                assert shown(config, deliver(config, published)) == expected
 
 
 def test_a_key_of_which_a_moved_day_was_left_out_is_needed_whole():

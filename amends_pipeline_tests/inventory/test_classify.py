@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from amends_pipeline.inventory.classify import Code, classify
 from amends_pipeline.inventory.config import parse_configuration
 from amends_pipeline.inventory.revision import Revision, decode, decode_batch, decode_carefully
+from amends_pipeline.inventory.slice import Records, read_slice
+from amends_pipeline.inventory.slice_columns import read_columns
 
 CONFIG = parse_configuration(
     {
@@ -171,3 +173,23 @@ def test_the_shared_cases(shared):
     value = value_of(case)
     for revision in (decode(value), decode_carefully(value), decode_batch([value, value])[1]):
         assert classify(config, case["partition"], raw_key, revision) == case["code"]
+
+
+def test_the_shared_cases_side_by_side():
+    """As a batch has them: good records and bad ones together, each place of each partition."""
+    if not SHARED.is_file():
+        pytest.skip("no shared cases beside the repository")
+    cases = [param.values[0] for param in shared_cases()]
+    config = cases[0][0]
+    for partition in range(config.partitions):
+        told = [case for _, case in cases if case["partition"] == partition]
+        keys = [
+            base64.b64decode(each["key_base64"]) if "key_base64" in each else None for each in told
+        ]
+        log = Records(0, len(told), range(len(told)), keys, [value_of(each) for each in told])
+        refused = [(at, each["code"]) for at, each in enumerate(told) if each["code"] is not None]
+        assert refused
+        for read in (read_slice, read_columns):
+            slice_ = read(config, partition, log, frozenset())
+            assert [(each.offset, each.code) for each in slice_.rejections] == refused
+            assert len(slice_.accepted) == len(told) - len(refused)
