@@ -177,6 +177,7 @@ def test_a_structural_fault_at_the_end_comes_before_a_gap_at_the_start(monkeypat
         (b'"side":"debit"', b'"side":"credit","side":"debit"'),
         (b'"kind":"posting"', b'"kind":"posting","kind":"posting"'),
         (b'"amount_minor":"250"', b'"amount_minor":"999","amount_minor":"250"'),
+        (b'"amount_minor":"250"', b'"amount_minor":"250","\\u0061mount_minor":"999"'),
         (b'"reason":"wrong payee', b'"reason":"\\ud83d wrong payee'),
         (b'"adjustment_reason":""', b'"adjustment_reason":12e3'),
         (b'"adjustment_reason":""', b'"adjustment_reason":' + b"1" * 5_000),
