@@ -29,7 +29,7 @@ from urllib.parse import quote
 import psycopg
 
 from amends_pipeline.kernel.errors import DatabaseUnavailable
-from amends_pipeline.store import keeper
+from amends_pipeline.store import keeper, libpq
 from amends_pipeline.store.leftovers import is_still
 
 if TYPE_CHECKING:
@@ -81,6 +81,7 @@ class Lease:
         self._close: weakref.finalize[[int], Lease] | None = None
         self._released = threading.Event()
         self._watcher: threading.Thread | None = None
+        self._unanswered = ""
 
     def __repr__(self) -> str:
         """Show the folder and whether the lease is held."""
@@ -102,7 +103,11 @@ class Lease:
         return self._descriptor
 
     def acquire(self) -> Self:
-        """Take the lease and wait until the server answers. Taking it twice is taking it once."""
+        """Take the lease and wait until the server answers. Taking it twice is taking it once.
+
+        The process loses the variables that lead libpq to other servers.
+        """
+        libpq.forget_all()
         if self._descriptor is None:
             descriptor = self._locked()
             self._descriptor = descriptor
@@ -127,8 +132,8 @@ class Lease:
     def url(self, database: str, driver: Literal["psycopg", "psycopg2"] = "psycopg") -> str:
         """Return the address of a database: for psycopg 3 itself, or for SQLAlchemy over psycopg2.
 
-        It holds no secret. Port and host address stand in it so that PGPORT and PGHOSTADDR change
-        nothing.
+        It holds no secret. Port and host address stand in it so that a PGPORT or PGHOSTADDR of the
+        process that uses it changes nothing.
         """
         scheme = "postgresql" if driver == "psycopg" else "postgresql+psycopg2"
         host = quote(os.fsencode(self._socket()), safe="/")
@@ -153,6 +158,7 @@ class Lease:
             now = time.monotonic()
             if now > until:
                 found = f"none after {READY_SECONDS:.0f} seconds; see {keeper.SERVER_LOG} there"
+                found += f"; at last {self._unanswered}" if self._unanswered else ""
                 raise self._unavailable("an answer from the PostgreSQL server", found)
             if now > next_start:
                 self._start_keeper()
@@ -232,8 +238,10 @@ class Lease:
             ) as connection:
                 connection.execute("select 1")
         except DatabaseUnavailable:
+            self._unanswered = ""
             return False
         except psycopg.Error as error:
+            self._unanswered = " ".join(str(error).split())
             return any(words in str(error) for words in _ROOM_TAKEN)
         return True
 

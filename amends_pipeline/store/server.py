@@ -21,6 +21,7 @@ from psycopg import conninfo, sql
 from psycopg.errors import DuplicateDatabase, DuplicateSchema, UniqueViolation
 
 from amends_pipeline.kernel.errors import DatabaseUnavailable
+from amends_pipeline.store import libpq
 from amends_pipeline.store.embedded import OLDEST_MAJOR, Lease
 
 if TYPE_CHECKING:
@@ -169,9 +170,12 @@ def _unavailable(where: str, error: Exception, secrets: tuple[str, ...]) -> Data
 
 
 def _users_server(url: str, database: str | None) -> Server:
+    libpq.forget_session()
     parts = _parse(url)
     secrets = tuple(parts[name] for name in SECRETS if parts.get(name))
     parts.setdefault("connect_timeout", CONNECT_SECONDS)
+    parts["client_encoding"] = "UTF8"
+    parts["options"] = f"{parts.get('options', '')} {libpq.SESSION}".strip()
     host, port = parts.get("host", "the default host"), parts.get("port", "default port")
     place = _masked(f"{host}:{port}", secrets)
     try:
@@ -183,7 +187,7 @@ def _users_server(url: str, database: str | None) -> Server:
             _check(where, connection)
     except psycopg.Error as error:
         raise _unavailable(f"{URL_VARIABLE} ({place})", error, secrets) from None
-    options = f"{parts.get('options', '')} -csearch_path={DAGSTER_NAME}".strip()
+    options = f"{parts['options']} -c search_path={DAGSTER_NAME}"
     dagster = _url("postgresql+psycopg2", {**parts, "options": options})
     return Server(_url("postgresql", parts), dagster, where, secrets=secrets)
 
@@ -227,6 +231,9 @@ def _check(where: str, connection: psycopg.Connection) -> None:
     encoding = connection.info.parameter_status("server_encoding")
     if encoding != "UTF8":
         raise DatabaseUnavailable(where, expected="a database in UTF8", found=f"one in {encoding}")
+    if connection.info.parameter_status("in_hot_standby") == "on":
+        expected = "a server that can be written to"
+        raise DatabaseUnavailable(where, expected=expected, found="a replica in recovery")
 
 
 # --- databases and schemas

@@ -127,6 +127,40 @@ def test_options_of_the_user_stay_in_force(users_url):
         engine.dispose()
 
 
+def test_what_a_role_or_a_shell_has_set_changes_no_session_of_ours(users_url, monkeypatch):
+    for setting, value in (
+        ("timezone", "Asia/Tokyo"),
+        ("datestyle", "German"),
+        ("search_path", "public"),
+        ("client_encoding", "LATIN1"),
+        ("default_transaction_read_only", "on"),
+    ):
+        tell(
+            users_url,
+            "set default_transaction_read_only = off",
+            f"alter role clerk set {setting} = '{value}'",
+        )
+    for name, value in (
+        ("PGTZ", "Africa/Cairo"),
+        ("PGDATESTYLE", "Postgres"),
+        ("PGCLIENTENCODING", "SQL_ASCII"),
+        ("PGOPTIONS", "-c timezone=America/Lima -c search_path=public -c nonsense=1"),
+    ):
+        monkeypatch.setenv(name, value)
+    server = connect_info(environment={"AMENDS_POSTGRES_URL": users_url})
+    question = """select concat_ws(' ', current_setting('timezone'), current_setting('datestyle'),
+        current_setting('client_encoding'), current_setting('default_transaction_read_only'))"""
+    expected = "UTC ISO, MDY UTF8 off"
+    assert ask(server.ledger_url, question) == expected
+    with server.dagster_set_up():
+        engine = sqlalchemy.create_engine(server.dagster_url)
+        with engine.connect() as connection:
+            assert connection.execute(sqlalchemy.text(question)).scalar() == expected
+            path = sqlalchemy.text("select current_schemas(false)::text")
+            assert connection.execute(path).scalar() == "{dagster}"
+        engine.dispose()
+
+
 def test_a_named_database_on_the_users_server_is_made_if_that_is_allowed(
     users_url, postgres_server
 ):
@@ -158,6 +192,17 @@ def test_an_old_server_is_refused(users_url, monkeypatch):
     with pytest.raises(
         DatabaseUnavailable, match="expected PostgreSQL 15 or later, found version 14"
     ):
+        connect_info(environment={"AMENDS_POSTGRES_URL": users_url})
+
+
+def test_a_replica_is_refused(users_url, monkeypatch):
+    told = psycopg.ConnectionInfo.parameter_status
+
+    def of_a_replica(info, name):
+        return "on" if name == "in_hot_standby" else told(info, name)
+
+    monkeypatch.setattr(psycopg.ConnectionInfo, "parameter_status", of_a_replica)
+    with pytest.raises(DatabaseUnavailable, match="be written to, found a replica in recovery"):
         connect_info(environment={"AMENDS_POSTGRES_URL": users_url})
 
 

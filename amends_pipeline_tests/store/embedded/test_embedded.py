@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import gc
+import os
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+import psycopg
 import psycopg2
 import pytest
 
@@ -73,20 +75,61 @@ def test_folders_are_closed_to_others(lease):
     assert not lease.folder.stat().st_mode & 0o066, "passing through, as nobody must, is all"
 
 
-@pytest.mark.parametrize(
-    "variables",
-    [
-        {"PGPORT": "1", "PGHOSTADDR": "127.0.0.1", "PGHOST": "elsewhere"},
-        {"PGUSER": "someone", "PGDATABASE": "other", "PGPASSWORD": "x"},
-    ],
-)
-def test_settings_of_other_servers_do_not_lead_astray(lease, monkeypatch, variables):
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
-    assert ask(lease, "select current_user || ' ' || current_database()") == "postgres postgres"
-    with psycopg2.connect(lease.url("postgres").replace("+psycopg2", "")) as connection:
-        assert connection.info.user == "postgres"
-    connection.close()
+OF_OTHERS = {
+    "PGHOST": "elsewhere",
+    "PGHOSTADDR": "127.0.0.1",
+    "PGPORT": "1",
+    "PGUSER": "someone",
+    "PGDATABASE": "other",
+    "PGPASSWORD": "x",
+    "PGPASSFILE": "/nowhere",
+    "PGSERVICE": "unknown",
+    "PGSERVICEFILE": "/nowhere",
+    "PGOPTIONS": "-c no.such=1 -c nonsense=1",
+    "PGAPPNAME": "other",
+    "PGCONNECT_TIMEOUT": "soon",
+    "PGCLIENTENCODING": "LATIN1",
+    "PGTZ": "Asia/Tokyo",
+    "PGDATESTYLE": "German",
+    "PGGEQO": "perhaps",
+    "PGTARGETSESSIONATTRS": "standby",
+    "PGLOADBALANCEHOSTS": "perhaps",
+    "PGREQUIREAUTH": "scram-sha-256",
+    "PGREQUIREPEER": "mallory",
+    "PGCHANNELBINDING": "require",
+    "PGGSSENCMODE": "require",
+    "PGSSLMODE": "verify-full",
+    "PGSSLROOTCERT": "system",
+    "PGSSLCERTMODE": "require",
+    "PGSSLNEGOTIATION": "direct",
+    "PGSSLMINPROTOCOLVERSION": "none",
+    "PGMINPROTOCOLVERSION": "9",
+}
+SESSION = """select current_user, current_database(), current_setting('timezone'),
+    current_setting('datestyle'), current_setting('client_encoding')"""
+
+
+def connects(lease):
+    for driver, url in ((psycopg, lease.url("postgres")), (psycopg2, lease.url("postgres"))):
+        connection = driver.connect(url)
+        with connection.cursor() as cursor:
+            cursor.execute(SESSION)
+            assert cursor.fetchone() == ("postgres", "postgres", "UTC", "ISO, MDY", "UTF8")
+        connection.close()
+
+
+@pytest.mark.parametrize("name", OF_OTHERS)
+def test_a_variable_for_another_server_does_not_lead_astray(lease, monkeypatch, name):
+    monkeypatch.setenv(name, OF_OTHERS[name])
+    with Lease(lease.home) as other:
+        connects(other)
+
+
+def test_all_of_them_together_do_not_keep_a_server_from_starting(lived_in):
+    with start(HOLD, lived_in, env=os.environ | OF_OTHERS) as process:
+        assert process.stdout.readline()
+        process.communicate()
+    assert is_gone(lived_in)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="page faults are read from /proc")
