@@ -1,7 +1,8 @@
 """What Hypothesis draws: configurations, histories, and ways of cutting them.
 
 Keys, transactions, revisions, days and quantities are few, so that records meet: later revisions,
-stale ones, duplicates, conflicts, their resolution, days that empty and fill again.
+stale ones, duplicates, conflicts, their resolution, days that empty and fill again. Every other
+history is calm: seldom does a key block, so that corrections reach many later days.
 """
 
 from __future__ import annotations
@@ -107,10 +108,28 @@ def assertions(
 
 
 @st.composite
+def corrections(draw, stock_keys: list[tuple[str, str]], highest: dict) -> dict:
+    """A record of a calm history, of which `highest` tells the revisions: mostly the next one."""
+    stock_key = draw(st.sampled_from([stock_keys[0], stock_keys[0], *stock_keys]))
+    txn_id = draw(st.sampled_from("ABCDEF"))
+    last = highest.get((stock_key, txn_id), 0)
+    revision = max(1, last + draw(st.sampled_from([1] * 10 + [2, 0, -1])))
+    highest[stock_key, txn_id] = max(last, revision)
+    kind = draw(st.sampled_from(["AMEND", "AMEND", "CANCEL"])) if last else "NEW"
+    when = day_text(day(draw(st.integers(1, 6)))) + draw(st.sampled_from(TIMES))
+    qty = 0 if kind == "CANCEL" else draw(st.sampled_from([-50, -20, 0, 30, 50]))
+    return document(stock_key, txn_id, revision, kind, when, qty)
+
+
+@st.composite
 def histories(draw, config: dict, max_size: int = 14) -> list[Line]:
     """Records of a few keys; in twenty, some two come again, one has a key, two are rejected."""
     stock_keys = _stock_keys(config)
-    accepted = assertions(stock_keys, [-50, -20, 0, 30, 50], days=4, seen=[]).map(encoded)
+    if draw(st.booleans()):
+        drawn = corrections(stock_keys, {})
+    else:
+        drawn = assertions(stock_keys, [-50, -20, 0, 30, 50], days=4, seen=[])
+    accepted = drawn.map(encoded)
     raw_key = st.sampled_from([_raw_key(stock_key) for stock_key in stock_keys])
     lines: list[Line] = []
     for _ in range(draw(st.integers(0, max_size))):

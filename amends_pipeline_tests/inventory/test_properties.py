@@ -218,14 +218,30 @@ def reached_by_logs(log: Log) -> set[str]:
                 else set()
             )
             did |= {"changes nothing"} if not other.changed else set()
+            did |= _reached_between(one.shown, other)
     did |= {"names two keys"} if len({step.stock_key for step in accepted}) > 1 else set()
+    return did
+
+
+def _reached_between(before: dict, step) -> set[str]:
+    """What a record does to the rows that its key showed before it."""
+    moved = [row for row in {**before, **step.shown} if before.get(row) != step.shown.get(row)]
+    days = [row[1] for row in moved if row[0] == "balance" and row in before.keys() & step.shown]
+    did = (
+        {"withdraws an alert"}
+        if any(row[0] == "alert" and row in before for row in moved)
+        else set()
+    )
+    if step.changed and not step.every_day and sum(day > min(step.changed) for day in days) > 2:
+        did.add("restates three later days")
     return did
 
 
 WORDS = """
     MALFORMED; IDENTITY; REVISION; KIND; CANCEL_QUANTITY; VALID_TIME; UNKNOWN_KEY; KEY_MISMATCH
     ROUTING; blocks; blocks twice over; unblocks; moves; alerts; empties a day
-    unblocks and empties; changes nothing; names two keys
+    unblocks and empties; changes nothing; names two keys; withdraws an alert
+    restates three later days
 """
 
 
