@@ -1,39 +1,32 @@
-"""The balances of all accounts of a currency, in one validated pass over any number of groups.
+"""The balances of all accounts, in one validated pass over any number of groups.
 
 Each balance is what `fold_balance` would say, and so is a refusal, save that histories beyond the
 reference are taken. Memory grows with the history: of each group its identifiers are kept, and its
 bytes, not its values.
-
-The order of judgement has the structure of every group before the history: after a group that does
-not follow the ones before it, the rest is read for its structure alone.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from amends_pipeline.bank import batches
+from amends_pipeline.bank import batches, members
 from amends_pipeline.bank.admission import History
-from amends_pipeline.bank.codes import Code, RefusedError, Rejection
+from amends_pipeline.bank.codes import Code, RefusedError
 from amends_pipeline.bank.export import parse_accounts, parse_aggregate_query, parse_context
 from amends_pipeline.bank.fold import (
     Judgement,
     balance_of,
     coverage_of,
-    judge_end,
     judge_knowledge,
     judge_scope,
 )
-from amends_pipeline.bank.members import Fault
+from amends_pipeline.bank.one_pass import take_all
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from amends_pipeline.bank.batches import Batch
-    from amends_pipeline.bank.values import Account, AggregateQuery, Group, Head
-
-    Read = Callable[[], Iterator[Batch]]
+    from amends_pipeline.bank.batches import Read
+    from amends_pipeline.bank.values import Account, Group, Head
 
 
 def fold_balances(
@@ -61,19 +54,35 @@ def fold_balances_bytes(
 
 def judge_balances(query: object, groups: object, accounts: object, context: object) -> Judgement:
     """Fold as `fold_balances` does, and say where the first fault stands."""
-    return _judged(query, accounts, context, lambda: batches.read_values(groups))
+    return _judged(lambda: _answer(query, accounts, context, lambda: batches.read_values(groups)))
 
 
 def judge_balances_bytes(
     query: object, lines: Iterable[bytes], accounts: object, context: object
 ) -> Judgement:
     """Fold as `fold_balances_bytes` does, and say where the first fault stands."""
-    return _judged(query, accounts, context, lambda: batches.read_lines(lines))
+    return _judged(lambda: _answer(query, accounts, context, lambda: batches.read_lines(lines)))
 
 
-def _judged(query: object, accounts: object, context: object, read: Read) -> Judgement:
+def judge_all_balances(
+    effective_cutoff: object,
+    knowledge_cutoff: object,
+    read: Read,
+    accounts: object,
+    context: object,
+) -> Judgement:
+    """Fold for all currencies in one pass: what `judge_balances` says of each of them, together.
+
+    The scope is the head's, and so is a cutoff that is None: the moment at which it was observed.
+    Raises what `read` raises.
+    """
+    cutoffs = {"effective_cutoff": effective_cutoff, "knowledge_cutoff": knowledge_cutoff}
+    return _judged(lambda: _answer_all(cutoffs, accounts, context, read))
+
+
+def _judged(answer: Callable[[], dict[str, Any]]) -> Judgement:
     try:
-        return Judgement(_answer(query, accounts, context, read), None)
+        return Judgement(answer(), None)
     except RefusedError as refusal:
         code = str(refusal.rejection.code)
         rejected: dict[str, Any] = {
@@ -89,61 +98,80 @@ def _answer(query: object, accounts: object, context: object, read: Read) -> dic
     asked = parse_aggregate_query(query)
     known = parse_accounts(accounts)
     head = parse_context(context).head
-    try:
+    with members.called("query"):
         judge_scope(asked, head)
-        judge_knowledge(asked, head)
-    except Fault as fault:
-        raise RefusedError(fault.rejection("query")) from None
-    totals = _Totals(asked, known, head)
-    batches_left = read()
-    rejection = next(filter(None, map(totals.take, batches_left)), None)
-    # A fault in the structure of what is left comes before the fault that was found.
-    deque(batches_left, maxlen=0)
-    if rejection is not None:
-        raise RefusedError(rejection)
-    judge_end(totals.history, head)
-    return {
-        "status": "ok",
-        "code": str(Code.BALANCE_FOLDED),
-        "coverage": coverage_of(head, totals.visible_through, None),
-        "balances": [balance_of(known[name], raw) for name, raw in sorted(totals.raw.items())],
-    }
+        judge_knowledge(asked.knowledge_cutoff, head)
+    totals = _Totals(known, head, asked.effective_cutoff, asked.knowledge_cutoff, asked.currency)
+    return totals.of(read)
+
+
+def _answer_all(
+    cutoffs: Mapping[str, object], accounts: object, context: object, read: Read
+) -> dict[str, Any]:
+    with members.called("query"):
+        effective, knowledge = (members.timestamp_or_null(cutoffs, name) for name in cutoffs)
+    known = parse_accounts(accounts)
+    head = parse_context(context).head
+    if effective is None:
+        effective = head.observed_at
+    if knowledge is None:
+        knowledge = head.observed_at
+    with members.called("query"):
+        judge_knowledge(knowledge, head)
+    return _Totals(known, head, effective, knowledge, None).of(read)
 
 
 class _Totals:
     """Raw balances by account, as far as the history has been taken."""
 
-    def __init__(self, query: AggregateQuery, accounts: Mapping[str, Account], head: Head) -> None:
-        self._query = query
-        self.history = History(head.ledger_id, head.entity_id, accounts, head.observed_at)
-        self.raw = {
+    def __init__(
+        self,
+        accounts: Mapping[str, Account],
+        head: Head,
+        effective_cutoff: str,
+        knowledge_cutoff: str,
+        currency: str | None,
+    ) -> None:
+        """Count one currency, or all of them where it is None."""
+        self._accounts = accounts
+        self._head = head
+        self._effective_cutoff = effective_cutoff
+        self._knowledge_cutoff = knowledge_cutoff
+        self._currency = currency
+        self._raw = {
             account.account_id: 0
             for account in accounts.values()
-            if account.currency == query.currency
+            if currency in {None, account.currency}
             and (account.ledger_id, account.entity_id) == (head.ledger_id, head.entity_id)
         }
-        self.visible_through = "0"
+        self._visible_through = "0"
 
-    def take(self, batch: Batch) -> Rejection | None:
-        """Admit groups and count what is selected; stop at a fault."""
-        if batch.columns is None or not self.history.admit_together(batch.columns):
-            for number, group in enumerate(batch.groups, batch.start):
-                rejection = self.history.admit(group, f"group {number}")
-                if rejection is not None:
-                    return rejection
-        self._count(batch.groups)
-        return None
+    def of(self, read: Read) -> dict[str, Any]:
+        """Return the answer. Raises `RefusedError`."""
+        head = self._head
+        history = History(head.ledger_id, head.entity_id, self._accounts, head.observed_at)
+        take_all(history, head, read(), self._count)
+        balances = [
+            balance_of(self._accounts[name], raw) for name, raw in sorted(self._raw.items())
+        ]
+        return {
+            "status": "ok",
+            "code": str(Code.BALANCE_FOLDED),
+            "coverage": coverage_of(head, self._visible_through, None),
+            "balances": balances,
+        }
 
     def _count(self, groups: Sequence[Group]) -> None:
-        raw, query = self.raw, self._query
-        currency, effective_cutoff = query.currency, query.effective_cutoff
+        raw, currency, effective_cutoff = self._raw, self._currency, self._effective_cutoff
         for group in groups:
-            if group.available_at > query.knowledge_cutoff:
+            if group.available_at > self._knowledge_cutoff:
                 continue
             for journal in group.journals:
                 command = journal.command
-                if command.currency == currency and command.effective_at <= effective_cutoff:
+                if currency is not None and command.currency != currency:
+                    continue
+                if command.effective_at <= effective_cutoff:
                     for leg in command.legs:
                         amount = int(leg.amount_minor)
                         raw[leg.account_id] += amount if leg.side == "debit" else -amount
-            self.visible_through = journal.sequence
+            self._visible_through = journal.sequence

@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 
     from amends_pipeline.bank.values import Journal, Leg
 
+    Read = Callable[[], Iterator["Batch"]]
+    """Begins to read the groups of an export."""
+
 BATCH: Final = 128
 """Groups proven together. One odd group costs the others of its batch a second look."""
 _PAIR: Final = 2
@@ -76,7 +79,7 @@ def read_values(values: object) -> Iterator[Batch]:
     Raises `RefusedError` for the first value that is no group, and where `values` yields none.
     """
     start = 1
-    iterator = _elements(values)
+    iterator = elements(values)
     while batch := list(islice(iterator, BATCH)):
         columns = _typed_values(batch)
         yield Batch(
@@ -92,53 +95,54 @@ def read_values(values: object) -> Iterator[Batch]:
         start += len(batch)
 
 
-def read_lines(lines: Iterable[bytes]) -> Iterator[Batch]:
+def read_lines(lines: Iterable[bytes], name: str = "groups") -> Iterator[Batch]:
     r"""Read groups from JSON lines as `read_values` does; a line may end with its `\n`.
 
-    Raises `StrictJsonError` where any line is not JSON in UTF-8, or blank, or ends with `\r`; else
-    `RefusedError` for the first that is no group.
+    Raises `StrictJsonError`, which calls the lines by `name`, where any of them is not JSON in
+    UTF-8, or blank, or ends with `\r`; else `RefusedError` for the first that is no group.
     """
     start = 1
     iterator = iter(lines)
     while batch := list(islice(iterator, BATCH)):
         columns = _typed_lines(batch)
         yield Batch(
-            start, columns.groups if columns else _carefully(batch, start, iterator), columns
+            start, columns.groups if columns else _carefully(batch, start, iterator, name), columns
         )
         start += len(batch)
 
 
-def _elements(values: object) -> Iterator[object]:
+def elements(values: object) -> Iterator[object]:
+    """Return the elements of an array or of another iterable. Raises `RefusedError` for no such."""
     if isinstance(values, Iterable) and not isinstance(values, dict | str | bytes):
         return iter(values)
     return iter(members.parsed("groups", members.array, values))
 
 
-def _carefully(batch: list[bytes], start: int, rest: Iterator[bytes]) -> list[Group]:
+def _carefully(batch: list[bytes], start: int, rest: Iterator[bytes], name: str) -> list[Group]:
     groups = []
     numbered = enumerate(chain(batch, rest), start)
     for number, line in islice(numbered, len(batch)):
-        value = read_line(line, number)
+        value = read_line(line, number, name)
         try:
             groups.append(export.parse_group(value, f"group {number}"))
         except RefusedError:
             # A file that cannot be read is no export at all, so that it is read to its end first.
             for later, further in numbered:
-                read_line(further, later)
+                read_line(further, later, name)
             raise
     return groups
 
 
-def read_line(line: bytes, number: int) -> object:
-    r"""Read one group of a JSON lines file, the `number`th; it may end with its `\n`.
+def read_line(line: bytes, number: int, name: str) -> object:
+    r"""Read the `number`th line of a JSON lines file called `name`; it may end with its `\n`.
 
     Returns what `export.read_value` does. Raises `StrictJsonError`.
     """
-    where = f"groups, line {number}"
     content = line.removesuffix(b"\n")
     if content.endswith(b"\r"):
-        raise StrictJsonError(where, expected="an end of line without carriage return", found="one")
-    return export.read_value(content, where)
+        where, expected = f"{name}, line {number}", "an end of line without carriage return"
+        raise StrictJsonError(where, expected=expected, found="one")
+    return export.read_value(content, name, number)
 
 
 def _typed_values(batch: list[object]) -> Columns | None:

@@ -7,14 +7,14 @@ every group, the history, and last whether it reaches the head. Both say the sam
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from amends_pipeline.bank.admission import History
 from amends_pipeline.bank.codes import RefusedError, Rejection
 from amends_pipeline.bank.export import MAX_GROUPS, parse_accounts, parse_context
-from amends_pipeline.bank.fold import judge_end
 from amends_pipeline.bank.heads import Prefix, Stream, prefixes
+from amends_pipeline.bank.one_pass import take_all
 
 if TYPE_CHECKING:
     from amends_pipeline.bank.batches import Batch
@@ -81,12 +81,8 @@ def examine(accounts: object, context: object, batches: Batches) -> Coverage | R
 def _examined(accounts: dict[str, Account], context: Context, batches: Batches) -> Coverage:
     head = context.head
     count = _Count(head, accounts)
-    left = iter(batches)
-    rejection = next(filter(None, map(count.take, left)), None)
-    deque(left, maxlen=0)  # a fault in the structure of what is left comes first
-    if rejection is not None:
-        raise RefusedError(rejection)
-    judge_end(count.history, head)
+    history = History(head.ledger_id, head.entity_id, accounts, head.observed_at)
+    take_all(history, head, batches, count.take)
     return count.coverage()
 
 
@@ -94,7 +90,6 @@ class _Count:
     """What was admitted so far."""
 
     def __init__(self, head: Head, accounts: dict[str, Account]) -> None:
-        self.history = History(head.ledger_id, head.entity_id, accounts, head.observed_at)
         self._head, self._accounts = head, accounts
         self._groups = self._corrections = self._journals = 0
         self._legs: Counter[str] = Counter()
@@ -102,13 +97,7 @@ class _Count:
         self._first: Group | None = None
         self._latest: deque[Group] = deque(maxlen=LATEST)
 
-    def take(self, batch: Batch) -> Rejection | None:
-        groups = batch.groups
-        if batch.columns is None or not self.history.admit_together(batch.columns):
-            for number, group in enumerate(groups, batch.start):
-                rejection = self.history.admit(group, f"group {number}")
-                if rejection is not None:
-                    return rejection
+    def take(self, groups: Sequence[Group]) -> None:
         self._latest.extend(groups)
         self._groups += len(groups)
         self._corrections += sum(group.correction is not None for group in groups)
@@ -121,7 +110,6 @@ class _Count:
             moments += self._effective or ()
             self._effective = (min(moments), max(moments))
             self._first = self._first or groups[0]
-        return None
 
     def _in_scope(self) -> list[str]:
         return [name for name, each in self._accounts.items() if _is_of(each, self._head)]

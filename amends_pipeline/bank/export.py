@@ -54,14 +54,14 @@ MIN_LEGS: Final = 2
 MAX_LEGS: Final = 32
 
 
-def read_value(raw: bytes, where: str) -> object:
-    """Read one JSON value from a file or a line, `Unusable` where it has no one meaning.
+def read_value(raw: bytes, where: str, line: int | None = None) -> object:
+    """Read one JSON value from a file, or from a line of one, `Unusable` for no one meaning.
 
     Such are duplicate members, lone surrogates, more levels than `strict_json` reads, numbers that
     are long or not plain. Raises `StrictJsonError` for what is not JSON in UTF-8 at all.
     """
     try:
-        return strict_json.loads(raw, where=where)
+        return strict_json.loads(raw, where=where, line=line)
     except strict_json.AmbiguousJsonError as error:
         return Unusable(error.expected, error.found)
 

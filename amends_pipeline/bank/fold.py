@@ -96,10 +96,7 @@ def replay(query: object, groups: object, accounts: object, context: object) -> 
     asked = parse_query(query)
     known = parse_accounts(accounts)
     trusted = parse_context(context)
-    try:
-        account, entry = _question(asked, known, trusted)
-    except Fault as fault:
-        raise RefusedError(fault.rejection("query")) from None
+    account, entry = judge_question(asked, known, trusted)
     prefix_groups = entry.prefix_groups if entry else ()
     supplied_groups = members.parsed("groups", members.array, groups)
     _judge_count(len(prefix_groups), len(supplied_groups))
@@ -112,20 +109,28 @@ def replay(query: object, groups: object, accounts: object, context: object) -> 
     opening = 0
     if entry is not None:
         opening = sum(contribution(asked, group)[1] for group in prefix)
-        try:
+        with members.called("context"):
             audit_prefix(entry.checkpoint, prefix, opening)
-        except Fault as fault:
-            raise RefusedError(fault.rejection("context")) from None
         history.covered_through = history.last_sequence
     admit_all(history, supplied, "group")
     judge_end(history, head)
     return Replay(asked, account, head, prefix, supplied, opening)
 
 
-def _question(
+def judge_question(
     query: Query, accounts: Mapping[str, Account], context: Context
 ) -> tuple[Account, RegistryEntry | None]:
-    """Judge the query against the context: which account, and from which checkpoint."""
+    """Judge a query against the context: which account, and from which checkpoint.
+
+    Raises `RefusedError`.
+    """
+    with members.called("query"):
+        return _judge_question(query, accounts, context)
+
+
+def _judge_question(
+    query: Query, accounts: Mapping[str, Account], context: Context
+) -> tuple[Account, RegistryEntry | None]:
     head = context.head
     judge_scope(query, head)
     account = accounts.get(query.account_id)
@@ -138,7 +143,7 @@ def _question(
     if account.currency != query.currency:
         expected = f"{account.currency}, the account's currency"
         raise Fault(Code.CURRENCY_MISMATCH, expected, query.currency, "currency")
-    judge_knowledge(query, head)
+    judge_knowledge(query.knowledge_cutoff, head)
     return account, registered_entry(query, account, context)
 
 
@@ -153,11 +158,13 @@ def judge_scope(query: Query | AggregateQuery, head: Head) -> None:
         raise Fault(Code.UNSUPPORTED_CURRENCY, expected, found, "currency")
 
 
-def judge_knowledge(query: Query | AggregateQuery, head: Head) -> None:
-    """Raise `Fault` where the query asks for more than the head has seen."""
-    if query.knowledge_cutoff > head.observed_at:
-        expected = f"a time by {head.observed_at}, when the head was observed"
-        found = query.knowledge_cutoff
+def judge_knowledge(knowledge_cutoff: str, head: Head) -> None:
+    """Raise `Fault` where a query asks for more than the head has seen."""
+    if knowledge_cutoff > head.observed_at:
+        expected, found = (
+            f"a time by {head.observed_at}, when the head was observed",
+            knowledge_cutoff,
+        )
         raise Fault(Code.KNOWLEDGE_BEYOND_EXPORT, expected, found, "knowledge_cutoff")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from amends_pipeline.bank import grammar
@@ -10,7 +11,7 @@ from amends_pipeline.bank.values import OTHER_SIDE, Side
 from amends_pipeline.kernel.display import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import msgspec
 
@@ -51,12 +52,19 @@ class Fault(Exception):  # noqa: N818 - found while judging, not yet a refusal; 
         return Rejection(self.code, where, self.expected, self.found, group_id, sequence)
 
 
-def parsed(where: str, parse: Callable[[object], Parsed], value: object) -> Parsed:
-    """Parse the value called `where`; its fault becomes a refusal."""
+@contextmanager
+def called(where: str) -> Iterator[None]:
+    """Let a fault of the value called `where` become a refusal."""
     try:
-        return parse(value)
+        yield
     except Fault as fault:
         raise RefusedError(fault.rejection(where)) from None
+
+
+def parsed(where: str, parse: Callable[[object], Parsed], value: object) -> Parsed:
+    """Parse the value called `where`; its fault becomes a refusal."""
+    with called(where):
+        return parse(value)
 
 
 def within(step: str, parse: Callable[[Any], Parsed], value: object) -> Parsed:

@@ -1,7 +1,6 @@
 """What moved one account: the journals with a leg of it, over a history of any length.
 
-`statement` says the same of histories that the reference takes, and judges them; here the history
-has been judged before.
+The history has been judged before, or is being judged while it is read.
 """
 
 from __future__ import annotations
@@ -27,6 +26,15 @@ class Movement(NamedTuple):
     available_at: str
     amount: int
     """In minor units, as the account's normal side counts."""
+    recorded_at: str
+    booking_period: str
+    first_sequence: int
+    """Of the group."""
+    last_sequence: int
+    """Likewise."""
+    correction_id: str | None
+    """Of the group, where it is a correction; so is the next."""
+    original_journal_id: str | None
 
 
 class Line(NamedTuple):
@@ -41,17 +49,24 @@ def movements(groups: Iterable[Group], account: Account) -> Iterator[Movement]:
     account_id, side = account.account_id, account.normal_side
     for group in groups:
         for place, journal in enumerate(group.journals):
-            legs = [leg for leg in journal.command.legs if leg.account_id == account_id]
+            command = journal.command
+            legs = [leg for leg in command.legs if leg.account_id == account_id]
             if legs:
-                kind = ("reversal", "replacement")[place] if group.correction else "posting"
+                link = group.correction
                 yield Movement(
-                    int(journal.sequence),
-                    group.group_id,
-                    journal.command.journal_id,
-                    kind,
-                    journal.command.effective_at,
-                    group.available_at,
-                    normal(sum(map(signed, legs)), side),
+                    sequence=int(journal.sequence),
+                    group_id=group.group_id,
+                    journal_id=command.journal_id,
+                    kind=("reversal", "replacement")[place] if link else "posting",
+                    effective_at=command.effective_at,
+                    available_at=group.available_at,
+                    amount=normal(sum(map(signed, legs)), side),
+                    recorded_at=journal.recorded_at,
+                    booking_period=command.booking_period,
+                    first_sequence=int(group.journals[0].sequence),
+                    last_sequence=int(group.journals[-1].sequence),
+                    correction_id=link.correction_id if link else None,
+                    original_journal_id=link.original_journal_id if link else None,
                 )
 
 

@@ -12,12 +12,15 @@ from amends_pipeline.cli.bank_input import (
     Asking,
     asked,
     cutoff_option,
-    evidence_of,
+    evidence,
     evidence_options,
     file_option,
+    moment_options,
     stream_options,
     value_of,
+    values_of_groups,
 )
+from amends_pipeline.cli.reading import check_named_once
 from amends_pipeline.cli.session import Session, answering
 
 REJECTED = 1
@@ -46,16 +49,47 @@ for _command in (
 def fold(session: Session, query: Path, groups: Path, accounts: Path, context: Path) -> int:
     """Fold an export into one balance, and print the whole result.
 
+    This is the reference: it takes at most 4,096 groups. balances and statement take any number.
+
     Exit status 0 says that the balance is complete, 1 that the input was rejected, 2 that a file
     cannot be read. --json prints the result on one line.
     """
     from amends_pipeline.bank.fold import judge
     from amends_pipeline.cli import bank_showing
 
+    check_named_once(map(str, (query, groups, accounts, context)))
     # The query first: what is wrong with several files is told of the first of them.
-    question = value_of(query)
-    judgement = judge(question, *evidence_of(groups, accounts, context))
+    question, history = value_of(query), values_of_groups(groups)
+    judgement = judge(question, history, value_of(accounts), value_of(context))
     bank_showing.whole(session, judgement)
+    return REJECTED if judgement.rejection else 0
+
+
+@bank.command()
+@evidence_options(required=False)
+@moment_options
+@click.option("--csv", "as_csv", is_flag=True, help="Print CSV on standard output.")
+@answering
+def balances(
+    session: Session,
+    *,
+    effective: str | None,
+    knowledge: str | None,
+    as_csv: bool,
+    **files: Any,  # noqa: ANN401 - where the history is
+) -> int:
+    """Print the balances of all accounts of an export, or of a live stream.
+
+    Everything is validated, whatever its length. Exit status as of fold.
+    """
+    from amends_pipeline.bank.balances import judge_all_balances
+    from amends_pipeline.cli import bank_showing
+
+    if as_csv and session.as_json:
+        raise click.UsageError("--csv or --json, not both.")
+    with evidence(session, **files) as found:
+        judgement = judge_all_balances(effective, knowledge, *found)
+    bank_showing.balances(session, judgement, as_csv=as_csv)
     return REJECTED if judgement.rejection else 0
 
 
@@ -71,11 +105,11 @@ def statement(session: Session, *, collapse: bool, **asking: Any) -> int:  # noq
     The question comes from --query about the files of an export, or is about an account of a live
     stream. Exit status as of fold.
     """
-    from amends_pipeline.bank.statement import judge_statement
+    from amends_pipeline.bank.statement import judge_statement_read
     from amends_pipeline.cli import bank_showing
 
-    (question,), evidence = asked(session, Asking([asking.pop("query")], **asking))
-    judgement = judge_statement(question, *evidence, collapse=collapse)
+    with asked(session, Asking([asking.pop("query")], **asking)) as ((question,), found):
+        judgement = judge_statement_read(question, *found, collapse=collapse)
     bank_showing.statement(session, judgement)
     return REJECTED if judgement.rejection else 0
 
@@ -100,13 +134,12 @@ def explain(
     The questions come from --query and --second about the files of an export, or are about an
     account of a live stream at two pairs of cutoffs. Exit status as of fold.
     """
-    from amends_pipeline.bank.statement import judge_change
+    from amends_pipeline.bank.statement import judge_change_read
     from amends_pipeline.cli import bank_showing
 
     queries = [asking.pop("query"), asking.pop("second")]
-    (first, second), evidence = asked(
-        session, Asking(queries, **asking, then=(then_effective, then_knowledge))
-    )
-    judgement = judge_change(first, second, *evidence)
+    asking["then"] = then_effective, then_knowledge
+    with asked(session, Asking(queries, **asking)) as ((first, second), found):
+        judgement = judge_change_read(first, second, *found)
     bank_showing.change(session, judgement)
     return REJECTED if judgement.rejection else 0

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from itertools import islice
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from amends_pipeline.cli.reading import STANDARD_INPUT, check_named_once, standard_input
+from amends_pipeline.flows.reading import readable
 from amends_pipeline.kernel.display import shown
-from amends_pipeline.kernel.errors import InputError
 
 if TYPE_CHECKING:
+    from amends_pipeline.bank.batches import Read
     from amends_pipeline.cli.session import Session
 
 LAST_MOMENT = "9999-12-31T23:59:59.999Z"
-STANDARD_INPUT = "-"
+LINES = ".jsonl"
 
-
+Told = Callable[[int], object]
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
@@ -49,11 +51,26 @@ class Asking(NamedTuple):
 
 
 class Evidence(NamedTuple):
-    """JSON values that a fold takes, after its query."""
+    """What a question is asked of: groups as they are read, and JSON values."""
 
-    groups: object
+    read: Read
     accounts: object
     context: object
+
+
+class Lines:
+    """The lines of a file, which is read as far as somebody asks, each time anew."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises InputError where the file cannot be opened."""
+        self._path = path
+        with readable(_name_of(path)):
+            path.open("rb").close()
+
+    def __iter__(self) -> Iterator[bytes]:
+        """Yield lines with their ends. Raises InputError."""
+        with readable(_name_of(self._path)), self._path.open("rb") as lines:
+            yield from lines
 
 
 def value_of(path: Path) -> object:
@@ -63,37 +80,59 @@ def value_of(path: Path) -> object:
     return read_value(_bytes_of(path), _name_of(path))
 
 
-def groups_of(path: Path) -> object:
-    """Read groups: one array or, where the name ends in .jsonl, one a line. Raises InputError."""
+def values_of_groups(path: Path) -> object:
+    """Read groups for the reference, which takes no more than so many; as `evidence_of`."""
     from amends_pipeline.bank.batches import read_line
-
-    if path.suffix != ".jsonl":
-        return value_of(path)
-    lines = _bytes_of(path).split(b"\n")
-    if not lines[-1]:
-        lines.pop()
-    return [read_line(line, number) for number, line in enumerate(lines, start=1)]
-
-
-def evidence_of(groups: Path, accounts: Path, context: Path) -> Evidence:
-    """Read the three files of an export. Raises InputError."""
-    return Evidence(groups_of(groups), value_of(accounts), value_of(context))
-
-
-def evidence_of_stream(session: Session, stream_id: str) -> Evidence:
-    """Look at a live stream as at an export. Raises InputError beyond the reference."""
     from amends_pipeline.bank.export import MAX_GROUPS
-    from amends_pipeline.bank.values import Context, plain
+
+    if path.suffix != LINES:
+        return value_of(path)
+    values = []
+    for number, line in enumerate(Lines(path), start=1):
+        value = read_line(line, number, _name_of(path))
+        # Of what is too much anyway only the number counts.
+        values.append(value if number <= MAX_GROUPS else None)
+    return values
+
+
+def evidence_of(
+    groups: Path, accounts: Path, context: Path, told: Told = lambda _: None
+) -> Evidence:
+    """Read the three files of an export; groups are an array or, in a .jsonl file, one a line.
+
+    told: how many more lines were read. Raises InputError, for lines as they are read.
+    """
+    from amends_pipeline.bank import batches
+
+    if groups.suffix != LINES:
+        value = value_of(groups)
+        return Evidence(lambda: batches.read_values(value), value_of(accounts), value_of(context))
+    lines, name = Lines(groups), _name_of(groups)
+    return Evidence(
+        lambda: batches.read_lines(_counted(lines, told), name),
+        value_of(accounts),
+        value_of(context),
+    )
+
+
+@contextmanager
+def evidence_of_stream(session: Session, stream_id: str, told: Told) -> Iterator[Evidence]:
+    """Look at a live stream as at an export, for a block; its groups can be read once."""
+    from amends_pipeline.bank import batches
+    from amends_pipeline.bank.values import Context, plain, write_group
     from amends_pipeline.flows.bank_export import looking
 
     with session.ledger() as ledger, looking(ledger.bank, stream_id) as export:
-        groups = [plain(group) for group in islice(export.groups, MAX_GROUPS + 1)]
-        if len(groups) > MAX_GROUPS:
-            expected = f"at most {MAX_GROUPS} groups"
-            found = "more: the stream is beyond the reference"
-            raise InputError(f"stream {shown(stream_id)}", expected=expected, found=found)
+        lines = _counted(map(write_group, export.groups), told)
         accounts = [plain(account) for account in export.accounts]
-        return Evidence(groups, accounts, plain(Context(export.head, ())))
+        context = plain(Context(export.head, ()))
+        yield Evidence(lambda: batches.read_lines(lines), accounts, context)
+
+
+def _counted(lines: Iterable[bytes], told: Told) -> Iterator[bytes]:
+    for line in lines:
+        told(1)
+        yield line
 
 
 def query_about(
@@ -122,14 +161,8 @@ def query_about(
 
 
 def _bytes_of(path: Path) -> bytes:
-    from amends_pipeline.flows.reading import readable
-
     with readable(_name_of(path)):
-        if str(path) == STANDARD_INPUT:
-            from amends_pipeline.cli.reading import standard_input
-
-            return standard_input().read()
-        return path.read_bytes()
+        return standard_input().read() if str(path) == STANDARD_INPUT else path.read_bytes()
 
 
 def _name_of(path: Path) -> str:
@@ -168,38 +201,63 @@ def cutoff_option(name: str, text: str) -> Decorator:
     return click.option(f"--{name}", metavar="TIME", help=text)
 
 
-def stream_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options of a question to a live stream."""
+def moment_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command a live stream to ask, and both cutoffs."""
     for decorator in (
-        cutoff_option("knowledge", "Knowledge cutoff; by default all that is known now."),
+        cutoff_option("knowledge", "Knowledge cutoff; by default all that is known."),
         cutoff_option("effective", "Economic cutoff; by default everything."),
-        click.option("--account", "account_id", metavar="A", help="The account, of a stream."),
         click.option("--stream", "stream_id", metavar="S", help="Ask a live stream instead."),
     ):
         function = decorator(function)
     return function
 
 
-def asked(session: Session, asking: Asking) -> tuple[list[object], Evidence]:
+def stream_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options of a question about an account of a live stream."""
+    account = click.option("--account", "account_id", metavar="A", help="The account, of a stream.")
+    return moment_options(account(function))
+
+
+@contextmanager
+def evidence(
+    session: Session,
+    groups: Path | None,
+    accounts: Path | None,
+    context: Path | None,
+    stream_id: str | None,
+) -> Iterator[Evidence]:
+    """Read the files of an export, or a live stream, for a block. Raises UsageError, InputError."""
+    with session.meters() as meters:
+        told = meters.start("history", "groups")
+        if stream_id is not None and groups is accounts is context is None:
+            with evidence_of_stream(session, stream_id, told) as found:
+                yield found
+        elif stream_id is None and groups and accounts and context:
+            check_named_once(map(str, (groups, accounts, context)))
+            yield evidence_of(groups, accounts, context, told)
+        else:
+            raise click.UsageError("Ask of all files, or of --stream.")
+
+
+@contextmanager
+def asked(session: Session, asking: Asking) -> Iterator[tuple[list[object], Evidence]]:
     """Return the questions and what they are asked of, from files or from a live stream.
 
     Raises UsageError for a mixture of the two, and InputError.
     """
-    if asking.stream_id is not None and asking.account_id is not None:
-        if asking.files:
-            raise click.UsageError("--stream takes the place of all files.")
-        evidence = evidence_of_stream(session, asking.stream_id)
-        account_id = asking.account_id
-        return [query_about(evidence, account_id, *each) for each in asking.cutoffs], evidence
-    *queries, groups, accounts, context = (
-        *asking.queries,
-        asking.groups,
-        asking.accounts,
-        asking.context,
-    )
+    files = (asking.groups, asking.accounts, asking.context)
+    live = asking.stream_id is not None and asking.account_id is not None
+    if live and asking.files:
+        raise click.UsageError("--stream takes the place of all files.")
     stray = (asking.stream_id, asking.account_id, asking.effective, asking.knowledge, *asking.then)
-    strayed = any(each is not None for each in stray)
-    if strayed or groups is None or accounts is None or context is None or None in queries:
+    whole = len(asking.files) == len(asking.queries) + len(files)
+    if not live and (not whole or any(each is not None for each in stray)):
         raise click.UsageError("Ask of all files, or of --stream about --account.")
-    values = [value_of(path) for path in queries if path is not None]
-    return values, evidence_of(groups, accounts, context)
+    check_named_once(map(str, asking.files))
+    # The queries first: what is wrong with several files is told of the first of them.
+    questions = [value_of(path) for path in asking.queries if path is not None]
+    with evidence(session, *files, asking.stream_id) as found:
+        if asking.account_id is not None:
+            account_id = asking.account_id
+            questions = [query_about(found, account_id, *each) for each in asking.cutoffs]
+        yield questions, found

@@ -20,6 +20,14 @@ if TYPE_CHECKING:
 
 STATEMENT = "#sequence, journal, kind, effective at, known from, #amount, #balance"
 CHANGES = "group, #from, #to, known from, entered, left, #change"
+BALANCES = "account, currency, normal side, #raw balance, #balance"
+BALANCE_MEMBERS = (
+    "account_id",
+    "currency",
+    "normal_side",
+    "raw_balance_minor",
+    "normal_balance_minor",
+)
 GROUPS = "group, kind, #from, #to, journals, known from"
 _CORRECTION = ("correction", "replacement", "reversal_business_operation_id")
 _LATE = "adjustment_reason"
@@ -128,10 +136,25 @@ def statement(session: Session, judgement: Judgement) -> None:
         )
     table.end("nothing moved it")
     session.out.text(_balance("balance", result["balance"]))
-    coverage = result["coverage"]
-    visible = coverage["visible_through_sequence"]
-    head = f"head {coverage['head_sequence']}, {coverage['receipt_ref']}"
-    session.out.text(f"known through sequence {visible} of {head}")
+    _reach(session, result["coverage"])
+
+
+def balances(session: Session, judgement: Judgement, *, as_csv: bool) -> None:
+    """Print the balances of all accounts."""
+    result = judgement.result
+    if session.as_json or judgement.rejection is not None:
+        whole(session, judgement)
+        return
+    if as_csv:
+        session.out.write(f"{','.join(BALANCE_MEMBERS)}\n".encode())
+        for each in result["balances"]:  # identifiers and numbers: nothing of them needs quotes
+            session.out.write(f"{','.join(each[name] for name in BALANCE_MEMBERS)}\n".encode())
+        return
+    table = Table(session.out, BALANCES)
+    for each in result["balances"]:
+        table.row(*(each[name] for name in BALANCE_MEMBERS))
+    table.end("no accounts")
+    _reach(session, result["coverage"])
 
 
 def change(session: Session, judgement: Judgement) -> None:
@@ -171,6 +194,12 @@ def correction_of(given: object) -> dict[str, Any] | Rejection:
         found = f"no {missing[0]}" if missing else f"{unknown[0]} too"
         return Rejection(Code.INVALID_SCHEMA, "the correction", expected, found)
     return {_LATE: "", **given}
+
+
+def _reach(session: Session, coverage: Mapping[str, str]) -> None:
+    visible = coverage["visible_through_sequence"]
+    head = f"head {coverage['head_sequence']}, {coverage['receipt_ref']}"
+    session.out.text(f"known through sequence {visible} of {head}")
 
 
 def _side(session: Session, name: str, answer: Mapping[str, Any]) -> None:

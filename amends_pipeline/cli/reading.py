@@ -9,7 +9,7 @@ from __future__ import annotations
 import stat
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from io import BufferedReader
 from pathlib import Path
@@ -44,10 +44,15 @@ def inputs(names: Sequence[str], given: Format | None) -> Iterator[list[Input]]:
 
     Without a `given` format the suffix decides. Raises InputError for what cannot be read.
     """
-    if names.count(STANDARD_INPUT) > 1:
-        raise InputError("standard input", expected="to be named once", found="several -")
+    check_named_once(names)
     with ExitStack() as copies:
         yield [_input(name, given, copies) for name in names]
+
+
+def check_named_once(names: Iterable[str]) -> None:
+    """Raise InputError where standard input, which can be read once, is named twice."""
+    if list(names).count(STANDARD_INPUT) > 1:
+        raise InputError("standard input", expected="to be named once", found="several -")
 
 
 def count(input_: Input, on_counted: Callable[[int], None]) -> int:

@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from amends_pipeline.bank.balances import judge_balances_bytes
-from amends_pipeline.bank.fold import coverage_of
+from amends_pipeline.bank.balances import judge_all_balances
 from amends_pipeline.bank.movements import Movement, movements, selected
 from amends_pipeline.bank.oracle import OracleError, Question, compute
-from amends_pipeline.bank.values import QUERY_VERSION, Account, Head
+from amends_pipeline.bank.values import Account, Head
 from amends_pipeline.bank.verify import Folded, Report
 from amends_pipeline.bank.verify import judge as judge_answers
-from amends_pipeline.flows.bank_take import Documents, files_of, groups, opened, read, trusted
+from amends_pipeline.flows.bank_take import files_of, groups, read, trusted
 from amends_pipeline.kernel.errors import AmendsError, InputError
 
 
@@ -36,29 +35,23 @@ class Answers(NamedTuple):
 
 
 def answer(folder: Path, effective: str | None = None, knowledge: str | None = None) -> Answers:
-    """Fold the export in a folder for every currency of its accounts.
+    """Fold the export in a folder for every account, whatever their currencies, in one pass.
 
     effective, knowledge: by default the moment at which the head was observed. Raises InputError
     where the fold refuses, with its code; OperationError.
     """
-    head, accounts = trusted(folder)
-    documents = read(folder)
+    head, _ = trusted(folder)
+    with groups(folder) as batches:
+        judged = judge_all_balances(effective, knowledge, lambda: batches, *read(folder))
+    rejection = judged.rejection
+    if rejection is not None:
+        where = f"{rejection.code} at {rejection.where}"
+        raise InputError(where, expected=rejection.expected, found=rejection.found)
     cutoffs = Cutoffs(
         head.observed_at if effective is None else effective,
         head.observed_at if knowledge is None else knowledge,
     )
-    scope = (head.ledger_id, head.entity_id)
-    currencies = {
-        each.currency for each in accounts.values() if (each.ledger_id, each.entity_id) == scope
-    }
-    coverage = coverage_of(head, "0", None)  # without accounts there can be no group
-    balances: list[dict[str, str]] = []
-    for currency in sorted(currencies):
-        result = _folded(folder, documents, _query(head, currency, cutoffs))
-        coverage = result["coverage"]
-        balances += result["balances"]
-    balances.sort(key=lambda each: each["account_id"])
-    return Answers(head, cutoffs, coverage, balances)
+    return Answers(head, cutoffs, judged.result["coverage"], judged.result["balances"])
 
 
 def moved(folder: Path, account: Account, cutoffs: Cutoffs) -> list[Movement]:
@@ -82,24 +75,3 @@ def verify(folder: Path, answers: Sequence[Folded], cutoffs: Cutoffs) -> Report:
     except AmendsError as error:
         return judge_answers(answers, None, [f"the export cannot be read: {error}"])
     return judge_answers(answers, expected)
-
-
-def _query(head: Head, currency: str, cutoffs: Cutoffs) -> dict[str, str]:
-    return {
-        "schema_version": QUERY_VERSION,
-        "ledger_id": head.ledger_id,
-        "entity_id": head.entity_id,
-        "currency": currency,
-        "effective_cutoff": cutoffs.effective,
-        "knowledge_cutoff": cutoffs.knowledge,
-    }
-
-
-def _folded(folder: Path, documents: Documents, query: dict[str, str]) -> dict[str, Any]:
-    with opened(folder) as lines:
-        judged = judge_balances_bytes(query, lines, *documents)
-    rejection = judged.rejection
-    if rejection is not None:
-        where = f"{rejection.code} at {rejection.where}"
-        raise InputError(where, expected=rejection.expected, found=rejection.found)
-    return judged.result

@@ -17,10 +17,10 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import BinaryIO, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from amends_pipeline.bank import coverage, export
-from amends_pipeline.bank.batches import read_lines
+from amends_pipeline.bank.batches import Batch, read_lines
 from amends_pipeline.bank.codes import Code, HeadCode, RefusedError, Rejection
 from amends_pipeline.bank.coverage import Coverage, prefixes_of
 from amends_pipeline.bank.heads import Prefix, Stream, empty_digest, receipt_ref
@@ -96,8 +96,8 @@ def take(journal: BankJournal, stream_id: str, folder: Path, offered: Path | Non
         else:
             _copy(offered, incoming)
         digest, lines = _digest(incoming / _NAMES[0])
-        head = _head(read(incoming))
-        found = _examined(incoming, stream_id)
+        head = _head(read(incoming, offered))
+        found = _examined(incoming, stream_id, offered)
         if not isinstance(found, Rejection):
             with groups(incoming) as batches:
                 prefixes = prefixes_of(found.head, batches)
@@ -125,12 +125,16 @@ def origin_of(folder: Path) -> Origin:
     return Origin(**json.loads(_bytes(folder / _ORIGIN)))
 
 
-def read(folder: Path) -> Documents:
-    """Read what stands beside the groups. Raises InputError."""
-    _, accounts, context = (folder / name for name in _NAMES)
+def read(folder: Path, source: Path | None = None) -> Documents:
+    """Read what stands beside the groups. Raises InputError.
+
+    source: where a message says that the export stands, if it is a copy.
+    """
     return Documents(
-        export.read_value(_bytes(accounts), accounts.name),
-        export.read_value(_bytes(context), context.name),
+        *(
+            export.read_value(_bytes(folder / name), shown(str((source or folder) / name)))
+            for name in _NAMES[1:]
+        )
     )
 
 
@@ -142,28 +146,24 @@ def trusted(folder: Path) -> tuple[Head, dict[str, Account]]:
         return head, export.parse_accounts(documents.accounts)
     except RefusedError as refusal:
         rejection = refusal.rejection
-        where = f"{folder.name}, {rejection.where}"
+        where = f"{shown(str(folder))}, {rejection.where}"
         raise InputError(where, expected=rejection.expected, found=rejection.found) from None
 
 
 @contextmanager
-def groups(folder: Path) -> Iterator[coverage.Batches]:
-    """Read the groups of an export for a block. Raises OperationError; InputError as they come."""
-    with opened(folder) as lines:
-        yield read_lines(lines)
+def groups(folder: Path, source: Path | None = None) -> Iterator[Iterator[Batch]]:
+    """Read the groups of an export, which stand one a line, for a block.
 
-
-@contextmanager
-def opened(folder: Path) -> Iterator[BinaryIO]:
-    """Open the groups of an export, one a line, for a block. Raises OperationError."""
+    source: as `read` has it. Raises OperationError; InputError as groups come.
+    """
     path = folder / _NAMES[0]
     with _refusing(path), path.open("rb") as lines:
-        yield lines
+        yield read_lines(lines, shown(str((source or folder) / _NAMES[0])))
 
 
-def _examined(folder: Path, stream_id: str) -> Coverage | Rejection:
-    documents = read(folder)
-    with groups(folder) as batches:
+def _examined(folder: Path, stream_id: str, source: Path | None) -> Coverage | Rejection:
+    documents = read(folder, source)
+    with groups(folder, source) as batches:
         found = coverage.examine(*documents, batches)
     if not isinstance(found, Rejection) and found.head.stream_id != stream_id:
         expected = f"stream {stream_id}"

@@ -26,8 +26,8 @@ _SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
 _STRING_OR_BRACKET = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
 
 
-def loads(raw: bytes, *, where: str = "JSON") -> object:
-    """Read one JSON value from UTF-8 bytes.
+def loads(raw: bytes, *, where: str = "JSON", line: int | None = None) -> object:
+    """Read one JSON value from UTF-8 bytes: a whole text, or the `line`th line of one.
 
     Numbers are plain integers of any size up to `MAX_DIGITS`; callers judge their range. `-0` is 0.
     Text may hold U+0000, written as an escape; callers judge that too.
@@ -37,13 +37,16 @@ def loads(raw: bytes, *, where: str = "JSON") -> object:
     fraction or an exponent, a longer number, a lone surrogate, more than `MAX_DEPTH` levels. From
     the two members on it is an `AmbiguousJsonError`: JSON, but other readers may differ about it.
     """
+    whole = where
+    if line is not None:
+        where = f"{whole}, line {line}"
     text = _decoded(raw, where)
     if _too_deep(raw):
         raise AmbiguousJsonError(where, expected=f"at most {MAX_DEPTH} levels", found="more")
     try:
         value = _unambiguous(text)
     except json.JSONDecodeError as error:
-        place = f"{where}, line {error.lineno} column {error.colno}"
+        place = f"{whole}, line {line or error.lineno} column {error.colno}"
         raise StrictJsonError(place, expected="well-formed JSON", found=error.msg) from None
     except _RefusedError as refusal:
         kind = AmbiguousJsonError if refusal.is_json else StrictJsonError

@@ -13,6 +13,7 @@ from amends_pipeline.bank import batches
 from amends_pipeline.bank.balances import (
     fold_balances,
     fold_balances_bytes,
+    judge_all_balances,
     judge_balances,
     judge_balances_bytes,
 )
@@ -125,6 +126,47 @@ def test_the_trial_balance_of_a_currency_is_zero_at_every_cutoff(data):
         )
         assert result["status"] == "ok"
         assert sum(int(each["raw_balance_minor"]) for each in result["balances"]) == 0
+
+
+@given(st.data())
+def test_all_currencies_together_are_what_each_of_them_is(data):
+    export = data.draw(exports())
+    query = aggregate(data.draw(queries(export)))
+    arguments = (export.accounts, export.context())
+    cutoffs = (query["effective_cutoff"], query["knowledge_cutoff"])
+    together = judge_all_balances(*cutoffs, lambda: batches.read_values(export.groups), *arguments)
+    alone = [
+        fold_balances({**query, "currency": currency}, export.groups, *arguments)
+        for currency in {each["currency"] for each in export.accounts}
+    ]
+    balances = [each for result in alone for each in result["balances"]]
+    assert together.result["balances"] == sorted(balances, key=lambda each: each["account_id"])
+    assert all(result["coverage"] == together.result["coverage"] for result in alone)
+
+
+def test_all_currencies_together_are_asked_for_at_the_head_unless_somebody_says_when():
+    _, groups, accounts, context = genesis()
+
+    def ask(effective=None, knowledge=None):
+        return judge_all_balances(
+            effective, knowledge, lambda: batches.read_values(groups), accounts, context
+        )
+
+    def ada(judged):
+        return next(each for each in judged.result["balances"] if each["account_id"] == "ADA")
+
+    assert ada(ask())["normal_balance_minor"] == "97350"
+    assert ada(ask("2025-10-20T23:59:59.999Z"))["normal_balance_minor"] == "97600"
+    assert ada(ask(None, "2025-10-21T10:00:00.999Z"))["normal_balance_minor"] == "97500"
+    for wrong, code, where in (
+        (("today", None), "INVALID_TIMESTAMP", "query: effective_cutoff"),
+        ((None, ""), "INVALID_TIMESTAMP", "query: knowledge_cutoff"),
+        ((7, None), "INVALID_SCHEMA", "query: effective_cutoff"),
+        ((None, "2025-10-25T00:00:00.001Z"), "KNOWLEDGE_BEYOND_EXPORT", "query: knowledge_cutoff"),
+    ):
+        judged = ask(*wrong)
+        assert (judged.result["code"], judged.rejection.where) == (code, where)
+        assert judged.result["balances"] == []
 
 
 @given(st.data(), st.integers(1, 3))

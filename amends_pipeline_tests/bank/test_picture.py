@@ -41,7 +41,9 @@ def heights(path):
 
 
 def movement(sequence, effective, available, amount, kind="posting"):
-    return Movement(sequence, f"G-{sequence}", f"J-{sequence}", kind, effective, available, amount)
+    names = (f"G-{sequence}", f"J-{sequence}", kind)
+    place = (available, "2026-01", sequence, sequence, None, None)
+    return Movement(sequence, *names, effective, available, amount, *place)
 
 
 def test_the_canonical_story_stands_where_a_ruler_puts_it():

@@ -1,18 +1,23 @@
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from amends_pipeline.bank import batches
 from amends_pipeline.bank.fold import fold_balance, judge
 from amends_pipeline.bank.statement import (
     explain_change,
     judge_change,
     judge_statement,
+    judge_statement_read,
     statement,
 )
 from amends_pipeline_tests.bank.situations import damages, genesis, resumed
 from amends_pipeline_tests.bank.strategies import exports, queries
+from amends_pipeline_tests.bank.test_fold import many
 from amends_pipeline_tests.bank.written import account, at, context, correction, posting, query
 
 
@@ -205,6 +210,72 @@ def test_a_statement_adds_up_to_the_fold(data):
     whole = statement(*arguments)["lines"]
     selected = [name for each in folded["trace"] for name in each["selected_journal_ids"]]
     assert [line["journal_id"] for line in whole] == selected
+
+
+@given(st.data(), st.integers(1, 3))
+def test_where_batches_end_and_how_groups_are_read_does_not_matter(data, size):
+    export = data.draw(exports())
+    asked = data.draw(queries(export))
+    arguments = (export.accounts, export.context())
+    expected = judge_statement(asked, export.groups, *arguments)
+    lines = [json.dumps(group).encode() + b"\n" for group in export.groups]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(batches, "BATCH", size)
+        assert judge_statement(asked, iter(export.groups), *arguments) == expected
+        read = judge_statement_read(asked, lambda: batches.read_lines(lines), *arguments)
+    assert read == expected
+
+
+def test_more_groups_than_the_reference_takes_have_a_statement_and_an_explanation():
+    situation = genesis()
+    groups, head = many(4100)
+    trusted = {"head": {**situation.context["head"], **head}, "checkpoint_registry": []}
+    arguments = (groups, situation.accounts, trusted)
+    assert judge(situation.query, *arguments).result["code"] == "INVALID_GROUP"
+    result = statement(situation.query, *arguments)
+    assert result["balance"]["normal_balance_minor"] == "4100"
+    assert told(result)[-1] == "4100 posting -1 4100"
+    assert result["coverage"]["visible_through_sequence"] == "4100"
+
+    before = {**situation.query, "effective_cutoff": "1999-12-31T23:59:59.999Z"}
+    change = explain_change(before, situation.query, *arguments)
+    assert (change["normal_change_minor"], len(change["groups"])) == ("4100", 4100)
+
+    # From a checkpoint on it is the whole that is long.
+    first = fold_balance(
+        situation.query,
+        groups[:4096],
+        situation.accounts,
+        {**trusted, "head": {**trusted["head"], "head_sequence": "4096"}},
+    )
+    trusted["checkpoint_registry"] = [first["checkpoint_registry_entry"]]
+    resumed_query = {**situation.query, "checkpoint": first["checkpoint"]}
+    rest = (groups[4096:], situation.accounts, trusted)
+    assert judge(resumed_query, *rest).result["code"] == "INVALID_GROUP"
+    result = statement(resumed_query, *rest)
+    assert result["opening"]["normal_balance_minor"] == "4096"
+    assert [line["normal_balance_minor"] for line in result["lines"]] == [
+        "4097",
+        "4098",
+        "4099",
+        "4100",
+    ]
+
+
+def test_queries_that_start_from_different_checkpoints_of_one_place_are_compared():
+    """The registry holds two of sequence 2; both histories are read."""
+    situation = resumed()
+    [entry] = situation.context["checkpoint_registry"]
+    other = {**entry["checkpoint"], "checkpoint_id": "CP-OTHER"}
+    situation.context["checkpoint_registry"].append({**entry, "checkpoint": other})
+    second = {**situation.query, "checkpoint": other}
+    result, _ = judge_change(situation.query, second, *situation[1:])
+    assert (result["normal_change_minor"], result["groups"]) == ("0", [])
+    damaged = {**other, "raw_balance_minor": "-1"}
+    situation.context["checkpoint_registry"][1]["checkpoint"] = damaged
+    second = {**situation.query, "checkpoint": damaged}
+    result, _ = judge_change(situation.query, second, *situation[1:])
+    assert result["code"] == "CHECKPOINT_BALANCE_MISMATCH"
 
 
 @given(st.data())

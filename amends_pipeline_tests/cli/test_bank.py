@@ -144,7 +144,8 @@ def test_a_blank_line_or_a_carriage_return_has_status_2(bare, files, ends):
     )
     result = bare.call("bank", "fold", *options(files, groups="g.jsonl"))
     assert (result.status, result.out) == (2, b"")
-    assert "groups, line" in result.err
+    assert result.err.startswith(f'error: "{files / "g.jsonl"}", line ')
+    assert result.err.count(", line ") == 1
 
 
 def test_a_file_that_is_not_there_has_status_2(bare, files):

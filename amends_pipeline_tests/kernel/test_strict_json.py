@@ -95,6 +95,22 @@ def test_the_error_says_where():
         loads(b"{\n", where="manifest.json")
 
 
+@pytest.mark.parametrize(
+    ("raw", "message"),
+    [
+        (b"{", "f.jsonl, line 7 column 2: expected well-formed JSON"),
+        (b"\xff", "f.jsonl, line 7: expected UTF-8, found byte 0xff at 0"),
+        (b"1.5", "f.jsonl, line 7: expected a plain integer"),
+        (b"[" * 200, "f.jsonl, line 7: expected at most 100 levels"),
+    ],
+)
+def test_the_error_in_a_line_of_a_file_names_the_line_once(raw, message):
+    with pytest.raises(StrictJsonError) as caught:
+        loads(raw, where="f.jsonl", line=7)
+    assert str(caught.value).startswith(message)
+    assert str(caught.value).count("line") == 1
+
+
 @pytest.mark.parametrize(("opening", "closing"), [(b"[", b"]"), (b'{"a":', b"}")])
 def test_levels_are_counted(opening, closing):
     deepest = opening * MAX_DEPTH + b"1" + closing * MAX_DEPTH

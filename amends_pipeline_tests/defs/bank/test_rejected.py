@@ -247,16 +247,17 @@ def test_a_head_of_our_stream_that_we_did_not_hand_out_is_refused(told):
 @pytest.mark.parametrize(
     ("name", "content", "says"),
     [
-        ("groups.jsonl", b"\xff\n", "groups, line 1"),
-        ("groups.jsonl", b"not json\n", "groups, line 1"),
-        ("accounts.json", b"", "accounts.json"),
-        ("context.json", b"{", "context.json"),
+        ("groups.jsonl", b"\xff\n", "line 1: expected UTF-8"),
+        ("groups.jsonl", b"{}\nnot json\n", "line 2 column 1: expected well-formed JSON"),
+        ("accounts.json", b"", "line 1 column 1: expected well-formed JSON"),
+        ("context.json", b"{", "line 1 column 2: expected well-formed JSON"),
     ],
 )
 def test_what_is_no_json_fails_clearly_and_keeps_what_was_there(told, name, content, says):
     export = told.offer()
     config = export.config
     (export.folder / name).write_bytes(content)
+    says = f'"{export.folder / name}", {says}'
     run = told.fold(exporter=config)
     assert not run.success
     assert run.materialized == []
