@@ -22,6 +22,7 @@ from amends_pipeline.defs.inventory.verification import (
     announce,
     evaluation,
     latest_materialization,
+    of_run,
     roll_up,
     verdict_on,
 )
@@ -81,7 +82,7 @@ def judge(
     # all runs that announced theirs before.
     announce(context, EVERY_UNIT_IS_VERIFIED)
     latest = latest_materialization(context.instance, EVERY_UNIT_IS_VERIFIED)
-    summed_up = roll_up(ledger, context.instance, context.run, context.log)
+    summed_up = of_run(context.run, roll_up(ledger, context.instance, context.log))
     yield evaluation(summed_up, EVERY_UNIT_IS_VERIFIED, target=latest)
 
 

@@ -85,6 +85,12 @@ def test_a_row_that_drifted_is_red_and_stands_in_the_table(main):
         "DRIFT: 1 row differs: balance of DEMO-PART at DEPOT-A on 2026-01-02, expected close 30,"
         " found close 31. Judged at source offset 2 and output offset 4."
     )
+    assert check.metadata["next_step"].value == (
+        "Make the rows of readers anew from the output log, then launch the job verify for"
+        " main|p0: amends inventory reproject --namespace main. If rows still differ, make another"
+        " namespace from the source: amends inventory rebuild NEW --from main, then backfill its"
+        " units."
+    )
     # A correction of the day puts it right again, without anybody's help.
     main.append("B r2 AMEND day 2 -25")
     assert main.backfill().check().passed
@@ -104,9 +110,15 @@ def test_a_blocked_key_is_amber_and_keeps_the_differences_elsewhere(main):
     assert rows(check.metadata["not_compared"])[1:] == [
         ("balances and alerts of a blocked key", "DEMO-PART", "DEPOT-B")
     ]
+    decide = (
+        "Append one more revision, with a higher number, of each transaction that blocks a key: it"
+        " decides. The table conflicts names them."
+    )
+    assert check.metadata["next_step"].value == decide
     main.add_to_balance(MAIN, day(1), 7)
     check = main.verify().check()
     assert seen(check) == ("BLOCKED", False, "WARN")
+    assert check.metadata["next_step"].value.startswith(f"{decide} Make the rows of readers anew")
     assert check.metadata["differing_rows"].value == 1
     assert "1 row differs: balance of DEMO-PART at DEPOT-A" in check.description
 
@@ -120,6 +132,9 @@ def test_records_that_are_not_processed_yet_are_incomplete_with_their_distance(m
     [(stage, by, says)] = rows(check.metadata["distance"])
     assert (stage, by) == ("worker", "1")
     assert check.description == f"INCOMPLETE: {says}."
+    assert check.metadata["next_step"].value == (
+        "When the stages that distance names are there, launch the job verify for main|p0."
+    )
     assert rows(check.metadata["judged_at"]) == [
         ("H, source end: the records before it are judged", "2"),
         ("first source offset that is not decided", "1"),
@@ -144,6 +159,16 @@ def test_a_worker_that_went_past_the_boundary_of_a_run_leaves_it_incomplete(main
     assert seen(check) == ("INCOMPLETE", False, "WARN")
     assert ("worker", "-1") in [row[:2] for row in rows(check.metadata["distance"])]
     assert main.verify().check().passed
+
+
+@on_both
+def test_a_history_that_is_not_the_namespace_s_is_amber_and_says_what_to_make_of_it(main):
+    main.append("A r1 NEW day 1 -50")
+    main.refold()
+    main.ledger.recreate("depot-feed-1")
+    check = main.verify().check()
+    assert seen(check) == ("INCOMPLETE", False, "WARN")
+    assert check.metadata["next_step"].value.startswith("Restore the history and the configuration")
 
 
 @on_both
@@ -222,7 +247,7 @@ def test_every_status_tells_the_same_beside_its_tables(main):
     checks = (passing, drifted, incomplete, failed, without)
     keys = [set(each.metadata) - set(tables_of(each)) for each in checks]
     assert all(each == keys[0] for each in keys)
-    assert keys[0] > {"status", "accepted", "to_accept", "differing_rows", "judged_in"}
+    assert keys[0] > {"status", "accepted", "next_step", "differing_rows", "judged_in"}
     assert [each.metadata["status"].value for each in checks[:4]] == [
         "PASS",
         "DRIFT",
@@ -273,6 +298,10 @@ def test_a_column_in_which_nothing_would_stand_is_left_out():
         ["kind", "item", "location", "day", "expected", "found"],
         ["kind", "item", "location", "day", "offset", "expected", "found"],
     ]
+    told = reported(drift(rejection, balance), MAIN).metadata["next_step"]
+    assert told.value.startswith(
+        "Stored evidence differs from the records: make another namespace "
+    )
 
 
 def test_verdicts_are_kept_by_unit(main):
@@ -300,3 +329,8 @@ def test_the_table_of_differences_holds_two_hundred_rows_and_the_total_stands_be
         " found nothing;"
     )
     assert "; and 997 more." in result.description
+    assert result.description.endswith(
+        " A table shows 200 rows; all of them: amends inventory verify --namespace main --json"
+    )
+    whole = reported(drift(*(missing_balance("A", close) for close in range(200))), MAIN)
+    assert whole.description.endswith("Not compared: causes.")

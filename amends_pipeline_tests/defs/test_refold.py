@@ -7,6 +7,7 @@ import json
 import pytest
 
 from amends_pipeline.flows.drain import Options, ingest_unit
+from amends_pipeline.flows.set_aside import set_aside
 from amends_pipeline.ports import Role, SourceRecord, Unit
 from amends_pipeline_tests.defs.conftest import SEED, on_both, rows
 from amends_pipeline_tests.tables import configuration, encoded
@@ -287,11 +288,17 @@ def test_an_overflow_fails_the_run_names_the_record_and_lets_readers_have_what_p
     )
     assert parts["error"] == "CloseOverflow"
     assert parts["where"] == "partition 0, offset 2"
+    assert parts["next_step"] == (
+        "Declare the record out of the input: amends inventory set-aside --namespace main"
+        " --partition 0 --offset 2 --reason TEXT. The next run goes on after it."
+    )
     progress = main.ledger.store.progress(MAIN)
     assert progress.next_offset == 2
     assert progress.view_next == progress.next_sequence > 0
     # The next run stops there again, and has nothing to hand over.
     assert main.refold().failure("worker")[0] == description
+    set_aside(main.ledger, MAIN, 2, "it was counted twice")
+    assert main.refold().success
 
 
 @on_both
@@ -305,6 +312,11 @@ def test_an_outbox_with_a_hole_fails_the_run_and_nothing_is_published(main):
     check = run.check("outbox_sequence_is_whole")
     assert (check.passed, check.severity.value) == (False, "ERROR")
     assert check.description == "DRIFT: expected a segment at sequence 0, found one at 3."
+    assert check.metadata["next_step"].value == (
+        "Restore the segments of the outbox from a backup. If there is none, make another"
+        " namespace from the source: amends inventory rebuild NEW --from main, then backfill its"
+        " units."
+    )
     assert [step for step in ("relay", "view") if step in run.steps] == []
     assert main.ledger.store.progress(MAIN).pending == 1
     assert main.ledger.outputs.end(MAIN) == 3
@@ -330,7 +342,9 @@ def test_a_unit_that_somebody_else_owns_fails_the_run_and_says_who_it_is(main):
 def test_a_namespace_that_was_not_provisioned_fails_the_run_clearly(main):
     main.instance.add_dynamic_partitions("namespace", ["ghost"])
     run = main.refold("ghost|p0")
-    assert run.failure("worker")[1]["error"] == "UnknownNamespace"
+    _, parts = run.failure("worker")
+    assert parts["error"] == "UnknownNamespace"
+    assert parts["next_step"].startswith("Provision it: amends inventory provision CONFIG.json.")
 
 
 def test_a_partition_that_is_no_unit_fails_the_run_clearly(main):
@@ -345,7 +359,9 @@ def test_a_partition_that_is_no_unit_fails_the_run_clearly(main):
 def test_another_source_of_the_same_name_fails_the_run(main):
     main.append("A r1 NEW day 1 -50")
     main.ledger.recreate("depot-feed-1")
-    assert main.refold().failure("worker")[1]["error"] == "ForeignIncarnation"
+    _, parts = main.refold().failure("worker")
+    assert parts["error"] == "ForeignIncarnation"
+    assert "is another source: it needs a name and a namespace of its own." in parts["next_step"]
 
 
 @on_both
@@ -356,9 +372,12 @@ def test_an_envelope_that_the_view_must_not_apply_fails_the_run_at_the_view(main
     main.append("B r1 NEW day 2 -20")
     run = main.refold()
     assert run.materialized == ASSETS[:-1]
-    assert run.failure("view")[1]["error"] == "ProtocolStop"
+    _, parts = run.failure("view")
+    assert parts["error"] == "ProtocolStop"
+    assert parts["next_step"].startswith("Restore the output log from a backup, then: amends ")
     verdict = main.verify().check()
     assert verdict.metadata["status"].value == "ERROR"
+    assert verdict.metadata["next_step"].value == parts["next_step"]
     assert verdict.severity.value == "ERROR"
 
 

@@ -321,31 +321,34 @@ def test_exclusions_are_accepted_by_the_manifest_that_the_check_shows(main, tmp_
             }
         ],
     }
-    assert check.metadata["to_accept"].value == (
+    assert check.metadata["next_step"].value == (
         "Save manifest_to_accept as manifest.json, then:"
         " amends inventory accept manifest.json --namespace main --partition 0"
     )
     main.ledger.operations.store_manifest("main", json.dumps(shown))
     run = main.verify()
     assert seen(run.check())[:2] == ("PASS_WITH_EXCLUSIONS", True)
-    assert run.check().metadata["to_accept"].value == "These exclusions are accepted."
+    assert run.check().metadata["next_step"].value == "These exclusions are accepted."
     assert seen(run.check(ROLL_UP)) == ("PASS_WITH_EXCLUSIONS", True, "WARN")
 
 
-@pytest.mark.parametrize(
-    ("history", "words"),
-    [
-        ("A r1 NEW day 1 -50", "Nothing is excluded."),
-        (
-            "malformed; A r1 NEW day 1 1; A r1 NEW day 1 2",
-            "Exclusions can be accepted when all other rows agree.",
-        ),
-        (
-            "malformed\n" * 1_001,
-            TOO_MANY,
-        ),
-    ],
-)
-def test_a_check_says_when_there_is_nothing_to_accept_or_too_much_to_show(main, history, words):
-    main.append(history)
-    assert main.backfill().check().metadata["to_accept"].value == words
+def test_more_exclusions_than_can_be_shown_are_taken_from_the_command_line(main):
+    main.append("malformed\n" * 1_001)
+    check = main.backfill().check()
+    assert check.metadata["next_step"].value == TOO_MANY
+    assert "manifest_to_accept" not in check.metadata
+
+
+def test_a_manifest_that_accepts_more_than_is_excluded_is_told_with_the_one_to_store(main):
+    main.append("A r1 NEW day 1 -50")
+    more = {"rejections": [{"partition": 0, "offset": 7, "code": "KIND"}], "conflicts": []}
+    main.ledger.operations.store_manifest("main", json.dumps(more))
+    check = main.backfill().check()
+    assert seen(check) == ("PASS", False, "WARN")
+    assert check.description.startswith(
+        "PASS: All rows agree, and less is excluded than what is accepted."
+    )
+    fitting = check.metadata["manifest_to_accept"].value
+    assert fitting == {"rejections": [], "conflicts": []}
+    main.ledger.operations.store_manifest("main", json.dumps(fitting))
+    assert main.verify().check().passed

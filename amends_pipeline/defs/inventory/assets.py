@@ -27,6 +27,7 @@ from amends_pipeline.defs.inventory.metadata import (
 from amends_pipeline.defs.inventory.pictured import most_changed, pictured, seen, unpictured
 from amends_pipeline.defs.partitions import lacking, unit_of
 from amends_pipeline.defs.resources import LedgerResource
+from amends_pipeline.flows.bound import bound
 from amends_pipeline.flows.drain import Ingested, Options, ingest_unit, project_unit, relay_unit
 from amends_pipeline.flows.ingest import COMMIT_RECORDS, SLICE_RECORDS
 from amends_pipeline.flows.project import Projected
@@ -101,7 +102,7 @@ class _Worked:
 )
 def worker(context: dg.AssetExecutionContext, config: Slicing, ledger: LedgerResource) -> Results:
     """Evidence, day rows and outbox are one commit for each slice; three assets tell of it."""
-    with failing_clearly():
+    with failing_clearly(context.partition_key):
         unit = unit_of(context.partition_key)
         with ledger.open() as opened:
             missing = lacking(opened.store.info(unit.namespace), unit)
@@ -144,7 +145,7 @@ def worker(context: dg.AssetExecutionContext, config: Slicing, ledger: LedgerRes
 def _decide(
     context: dg.AssetExecutionContext, config: Slicing, ledger: Ledger, unit: Unit, worked: _Worked
 ) -> Told:
-    source = ledger.source(ledger.store.info(unit.namespace).source)
+    source = ledger.source(bound(ledger, unit.namespace).source)
     boundary = source.extents()[unit.partition].end
     options = _options(context, config)
     options.slice_records = config.slice_records
@@ -194,7 +195,7 @@ def _hand_over(
 def relay(context: dg.AssetExecutionContext, config: Patience, ledger: LedgerResource) -> Results:
     """Publication and acknowledgement are two steps; what is in doubt goes again, identical."""
     published = 0
-    with failing_clearly():
+    with failing_clearly(context.partition_key):
         unit = unit_of(context.partition_key)
         with ledger.open() as opened:
             missing = lacking(opened.store.info(unit.namespace), unit)
@@ -230,7 +231,7 @@ def view(context: dg.AssetExecutionContext, config: Patience, ledger: LedgerReso
     done = Projected()
     counts: Counts = {}
     picture = unpictured(())
-    with failing_clearly():
+    with failing_clearly(context.partition_key):
         unit = unit_of(context.partition_key)
         with ledger.open() as opened:
             missing = lacking(opened.store.info(unit.namespace), unit)

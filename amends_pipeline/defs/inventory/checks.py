@@ -12,6 +12,7 @@ import dagster as dg
 
 from amends_pipeline.defs.catalog import COMMITTED_OUTBOX, MATERIALIZED_VIEW
 from amends_pipeline.defs.inventory.boundary import boundary_of
+from amends_pipeline.defs.inventory.next_step import NEXT_STEP, NOTHING, after_gap
 from amends_pipeline.defs.inventory.verdict import without_unit
 from amends_pipeline.defs.inventory.verification import (
     Moment,
@@ -94,6 +95,7 @@ def judge_outbox(store: LedgerStore, unit: Unit, missing: str | None) -> dg.Asse
             "expected_sequence": end if hole is None else hole[0],
             "found_sequence": end if hole is None else hole[1],
             "not_compared": "what the envelopes say, and their order in the output log",
+            NEXT_STEP: NOTHING if passed else after_gap(unit),
         },
     )
 
@@ -117,7 +119,7 @@ def verification(context: dg.AssetCheckExecutionContext, ledger: LedgerResource)
         yield from yielded(context, VIEW_EQUALS_ORACLE, result)
     if EVERY_UNIT_IS_VERIFIED.key in selected:
         latest = latest_materialization(context.instance, EVERY_UNIT_IS_VERIFIED)
-        result = roll_up(ledger, context.instance, context.run, context.log)
+        result = of_run(context.run, roll_up(ledger, context.instance, context.log))
         yield from yielded(context, EVERY_UNIT_IS_VERIFIED, result)
         if context.has_partition_key:
             # Of runs side by side, the UI shows the roll-up of the one that was started last, and

@@ -47,7 +47,7 @@ def open_reorders(
     context: dg.AssetExecutionContext, ledger: LedgerResource
 ) -> dg.MaterializeResult[None]:
     """One snapshot, one file; a unit that its namespace does not have gets none."""
-    with failing_clearly():
+    with failing_clearly(context.partition_key):
         unit = unit_of(context.partition_key)
         with ledger.open() as opened, opened.store.snapshot(unit.namespace) as moment:
             missing = lacking(moment.info(), unit)

@@ -137,10 +137,13 @@ def _ending(instance: dg.DagsterInstance, run: dg.DagsterRun) -> str:
 
 
 def _error(instance: dg.DagsterInstance, run_id: str) -> str:
-    """Why a run failed: its first failed step says it best."""
-    for kind in (dg.DagsterEventType.STEP_FAILURE, dg.DagsterEventType.RUN_FAILURE):
-        records = instance.get_records_for_run(run_id, of_type=kind, limit=1).records
-        for record in records:
+    """Why a run failed: its first failed step says it best, or the check that ended the step."""
+    for kind in (
+        dg.DagsterEventType.ASSET_CHECK_EVALUATION,
+        dg.DagsterEventType.STEP_FAILURE,
+        dg.DagsterEventType.RUN_FAILURE,
+    ):
+        for record in instance.get_records_for_run(run_id, of_type=kind).records:
             told = _told(record.event_log_entry.dagster_event)
             if told:
                 return redact(escape_terminal(told))
@@ -151,6 +154,10 @@ def _told(event: dg.DagsterEvent | None) -> str | None:
     if event is None:
         return None
     data = event.event_specific_data
+    if isinstance(data, dg.AssetCheckEvaluation):
+        ended = data.blocking and not data.passed and data.severity is dg.AssetCheckSeverity.ERROR
+        says = (data.description or "").removesuffix(".")  # a sentence goes on after it
+        return f"{data.check_name}: {says}" if ended else None
     failure = getattr(data, "user_failure_data", None)
     if failure is not None and failure.description:
         return str(failure.description)

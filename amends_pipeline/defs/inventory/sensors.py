@@ -14,6 +14,7 @@ from functools import partial
 import dagster as dg
 
 from amends_pipeline.defs.catalog import SOURCE_LOG
+from amends_pipeline.defs.inventory.checks import EVERY_UNIT_IS_VERIFIED
 from amends_pipeline.defs.inventory.landing import SOURCE_TAG, land_files, landing_root
 from amends_pipeline.defs.inventory.looking import (
     SLOW_TICK_SECONDS,
@@ -24,6 +25,12 @@ from amends_pipeline.defs.inventory.looking import (
     decided,
 )
 from amends_pipeline.defs.inventory.runs import tags_of
+from amends_pipeline.defs.inventory.verification import (
+    evaluation,
+    latest_materialization,
+    left_undone,
+    roll_up,
+)
 from amends_pipeline.defs.jobs import PARTITION_TAG, REFOLD, VERIFY
 from amends_pipeline.defs.partitions import (
     NAMESPACE,
@@ -87,7 +94,7 @@ def new_records(context: dg.SensorEvaluationContext, ledger: LedgerResource) -> 
 def _look_for_records(context: dg.SensorEvaluationContext, ledger: LedgerResource) -> Looked:
     with ledger.open() as opened:
         standings = opened.store.standing()
-    units = [each for each in standings if _NAMESPACE.fullmatch(each.unit.namespace)]
+    units = _partitioned(standings)
     situations = [Situation(each) for each in units]
     decisions = [
         *decided(context.instance, situations, PARTITION_TAG, plan_runs),
@@ -99,7 +106,10 @@ def _look_for_records(context: dg.SensorEvaluationContext, ledger: LedgerResourc
         [_run_of_unit(each) for each in requests(decisions)],
         "Every unit is caught up, or does not follow its source.",
         cursor=_cursor(units, decisions),
-        dynamic_partitions_requests=_known_partitions(context.instance, units),
+        dynamic_partitions_requests=[
+            *_new_partitions(context.instance, units),
+            *_removed_namespaces(context.instance, units),
+        ],
         asset_events=_moved(units, _reported(context.cursor)),
     )
 
@@ -109,8 +119,12 @@ def _run_of_unit(request: Request) -> dg.RunRequest:
     return dg.RunRequest(request.run_key, partition_key=key, tags=tags_of(request))
 
 
+def _partitioned(standings: Iterable[UnitStanding]) -> list[UnitStanding]:
+    """Leave out what Dagster would take for a partition, and then not find again."""
+    return [each for each in standings if _NAMESPACE.fullmatch(each.unit.namespace)]
+
+
 def _misnamed(standings: Iterable[UnitStanding]) -> list[Skip]:
-    """Dagster would take any text for a partition, and then not find it again."""
     return [
         Skip(shown(each.unit.namespace), "no partition can have this name", Concern.STUCK)
         for each in standings
@@ -118,26 +132,32 @@ def _misnamed(standings: Iterable[UnitStanding]) -> list[Skip]:
     ]
 
 
-def _known_partitions(
+def _new_partitions(
     instance: dg.DagsterInstance, standings: Iterable[UnitStanding]
-) -> list[dg.AddDynamicPartitionsRequest | dg.DeleteDynamicPartitionsRequest]:
-    """Add what the ledger has and Dagster lacks; forget namespaces that were removed."""
-    namespaces = {each.unit.namespace for each in standings}
-    numbers = {each.unit.partition for each in standings}
+) -> list[dg.AddDynamicPartitionsRequest]:
+    """Add what the ledger has and Dagster lacks: a run of a unit that it lacks fails the tick."""
+    units = [each.unit for each in standings]
+    numbers = {unit.partition for unit in units}
     wanted = (
-        (NAMESPACE, NAMESPACES, sorted(namespaces)),
+        (NAMESPACE, NAMESPACES, sorted({unit.namespace for unit in units})),
         (SOURCE_PARTITION, SOURCE_PARTITIONS, [source_partition_key(n) for n in sorted(numbers)]),
     )
-    asked: list[dg.AddDynamicPartitionsRequest | dg.DeleteDynamicPartitionsRequest] = []
+    asked = []
     for name, definition, keys in wanted:
         there = set(instance.get_dynamic_partitions(name))
         missing = [key for key in keys if key not in there]
         if missing:
             asked.append(definition.build_add_request(missing))
-    removed = sorted(set(instance.get_dynamic_partitions(NAMESPACE)) - namespaces)
-    if removed:
-        asked.append(NAMESPACES.build_delete_request(removed))
     return asked
+
+
+def _removed_namespaces(
+    instance: dg.DagsterInstance, standings: Iterable[UnitStanding]
+) -> list[dg.DeleteDynamicPartitionsRequest]:
+    """Forget namespaces that the ledger does not have."""
+    there = {each.unit.namespace for each in standings}
+    removed = sorted(set(instance.get_dynamic_partitions(NAMESPACE)) - there)
+    return [NAMESPACES.build_delete_request(removed)] if removed else []
 
 
 # What stands at the asset of the source log
@@ -202,6 +222,7 @@ def _reported(cursor: str | None) -> Ends:
         " or was backfilled, and whose verdict is about an earlier boundary and older than"
         f" {VERIFY_INTERVAL_SECONDS} s, or {INTERVAL_VARIABLE}. Judges a unit again, too, whose"
         f" verdict has stood for {RECHECK_SECONDS} s, or {RECHECK_VARIABLE}; there, 0 is never."
+        " Rolls up all verdicts after a run that failed before it did."
     ),
     job_name=VERIFY.name,
     minimum_interval_seconds=SLOW_TICK_SECONDS,
@@ -217,8 +238,8 @@ def _look_at_verdicts(context: dg.SensorEvaluationContext, ledger: LedgerResourc
     recheck = _seconds(RECHECK_VARIABLE, RECHECK_SECONDS)
     with ledger.open() as opened:
         verdicts = settled_verdicts(opened)
-        standings = opened.store.standing()
-    situations = [Situation(each, verdict=verdicts.get(each.unit)) for each in standings]
+        units = _partitioned(opened.store.standing())
+    situations = [Situation(each, verdict=verdicts.get(each.unit)) for each in units]
     plan = partial(plan_verdicts, interval_seconds=interval, recheck_seconds=recheck)
     decisions = decided(context.instance, situations, PARTITION_TAG, plan)
     return answer(
@@ -226,7 +247,20 @@ def _look_at_verdicts(context: dg.SensorEvaluationContext, ledger: LedgerResourc
         decisions,
         [_run_of_unit(each) for each in requests(decisions)],
         "The verdict of every unit is about where it stands.",
+        dynamic_partitions_requests=_new_partitions(context.instance, units),
+        asset_events=_rolled_up_again(context, ledger),
     )
+
+
+def _rolled_up_again(
+    context: dg.SensorEvaluationContext, ledger: LedgerResource
+) -> list[dg.AssetCheckEvaluation]:
+    """Roll up in place of a run that ended before it did: the badge would say no more than that."""
+    if not left_undone(context.instance, EVERY_UNIT_IS_VERIFIED):
+        return []
+    result = roll_up(ledger, context.instance, context.log)
+    target = latest_materialization(context.instance, EVERY_UNIT_IS_VERIFIED)
+    return [evaluation(result, EVERY_UNIT_IS_VERIFIED, target=target)]
 
 
 def _seconds(variable: str, default: int) -> int:

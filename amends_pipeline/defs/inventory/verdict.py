@@ -14,6 +14,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import dagster as dg
 
 from amends_pipeline.defs.inventory.metadata import cell, table
+from amends_pipeline.defs.inventory.next_step import (
+    CHOOSE_A_UNIT,
+    MEND_AND_VERIFY,
+    NEXT_STEP,
+    NOTHING,
+    SHOWN_EXCLUSIONS,
+    after_verdict,
+)
 from amends_pipeline.inventory.compare import Difference, Key
 from amends_pipeline.inventory.verify import (
     ConflictingRevision,
@@ -29,10 +37,6 @@ SHOWN_ROWS = 200
 """Rows of a table in metadata; the total stands beside it, and `verify --json` has them all."""
 NAMED = 3
 """Things that a description names before it counts the others."""
-
-SHOWN_EXCLUSIONS = 1_000
-"""Exclusions that a manifest in metadata holds; a longer one is only told of."""
-NOTHING_EXCLUDED = "Nothing is excluded."
 
 Tables = Mapping[str, dg.TableMetadataValue | dg.JsonMetadataValue | int | str]
 
@@ -82,29 +86,28 @@ _NOT_COMPARED = {
 
 def reported(report: Report, unit: Unit) -> dg.AssetCheckResult:
     """Show the report of a unit."""
-    tables = {**_tables(report), **_consent(report, unit)}
-    return _result(report.status, _sentence(report), tables, passed=report.accepted)
+    tables = {**_tables(report), **_manifest(report), NEXT_STEP: after_verdict(report, unit)}
+    sentence = f"{_sentence(report)}{_beyond(report, unit)}"
+    return _result(report.status, sentence, tables, passed=report.accepted)
 
 
 def failed(error: str) -> dg.AssetCheckResult:
     """Show why there is no report."""
     sentence = f"There is no verdict. {cell(error)}"
-    return _result(Status.ERROR, sentence, _nothing_compared(), passed=False)
+    return _result(Status.ERROR, sentence, _nothing_compared(MEND_AND_VERIFY), passed=False)
 
 
 def not_of_this_namespace(missing: str) -> dg.AssetCheckResult:
     """Pass a unit that its namespace does not have."""
     sentence = f"{missing} Nothing was compared."
-    return _result(Status.PASS, sentence, _nothing_compared(), passed=True)
+    return _result(Status.PASS, sentence, _nothing_compared(NOTHING), passed=True)
 
 
 def without_unit() -> dg.AssetCheckResult:
     """Say that a run named no unit, which "Execute all" in the UI does."""
-    sentence = (
-        "This run names no unit, so nothing was compared. Materialize a unit, or launch the job"
-        " verify and choose a partition, such as main|p0."
-    )
-    return _result(Status.INCOMPLETE, sentence, _nothing_compared(), passed=False)
+    sentence = f"This run names no unit, so nothing was compared. {CHOOSE_A_UNIT}"
+    tables = _nothing_compared(CHOOSE_A_UNIT)
+    return _result(Status.INCOMPLETE, sentence, tables, passed=False)
 
 
 def _result(status: Status, sentence: str, tables: Tables, *, passed: bool) -> dg.AssetCheckResult:
@@ -117,38 +120,32 @@ def _result(status: Status, sentence: str, tables: Tables, *, passed: bool) -> d
     )
 
 
-def _consent(report: Report, unit: Unit) -> Tables:
-    """What a person would accept by storing it, and the command that stores it."""
+def _manifest(report: Report) -> Tables:
+    """What a person would accept by storing it, if there is something and it can be shown."""
     manifest = Manifest(rejections=report.rejections, conflicts=report.conflicts)
     count = len(report.rejections) + len(report.conflicts)
-    if not count:
-        return {"to_accept": NOTHING_EXCLUDED}
-    if report.accepted:
-        says = "These exclusions are accepted."
-    elif report.status is not Status.PASS_WITH_EXCLUSIONS:
-        says = "Exclusions can be accepted when all other rows agree."
-    elif count > SHOWN_EXCLUSIONS:
-        says = (
-            f"{count} exclusions are too many to show. Take rejections and conflicts from the"
-            f" output of: amends inventory verify --namespace {unit.namespace} --json"
-        )
-    else:
-        says = (
-            "Save manifest_to_accept as manifest.json, then: amends inventory accept manifest.json"
-            f" --namespace {unit.namespace} --partition {unit.partition}"
-        )
-    shown = manifest if count <= SHOWN_EXCLUSIONS else Manifest()
-    document = shown.model_dump(mode="json")
-    return {"manifest_to_accept": dg.MetadataValue.json(document), "to_accept": says}
+    less_than_accepted = report.agrees and not report.accepted
+    if count > SHOWN_EXCLUSIONS or not (count or less_than_accepted):
+        return {}
+    return {"manifest_to_accept": dg.MetadataValue.json(manifest.model_dump(mode="json"))}
 
 
-def _nothing_compared() -> Tables:
+def _beyond(report: Report, unit: Unit) -> str:
+    """Say where the rows are that a table has no room for."""
+    longest = max(len(report.differences), len(report.rejections), len(report.conflicts))
+    if longest <= SHOWN_ROWS:
+        return ""
+    command = f"amends inventory verify --namespace {unit.namespace} --json"
+    return f" A table shows {SHOWN_ROWS} rows; all of them: {command}"
+
+
+def _nothing_compared(next_step: str) -> Tables:
     return {
         "differing_rows": 0,
         "rejected_records": 0,
         "conflicting_revisions": 0,
         **_table("not_compared", _NOT_COMPARED, [{"what": "anything"}]),
-        "to_accept": NOTHING_EXCLUDED,
+        NEXT_STEP: next_step,
     }
 
 
@@ -247,7 +244,8 @@ def _sentence(report: Report) -> str:
             consent = "as accepted" if report.accepted else "which nobody has accepted"
             return f"All rows agree, beside {_excluded(report)}, {consent}. {_at(report)}"
         case Status.PASS:
-            return f"All rows agree. {_at(report)}"
+            more = "" if report.accepted else ", and less is excluded than what is accepted"
+            return f"All rows agree{more}. {_at(report)}"
 
 
 def _differing(report: Report) -> str:

@@ -14,6 +14,10 @@ from dagster._core.definitions.asset_checks.asset_check_evaluation import (
     AssetCheckEvaluationTargetMaterializationData as Target,
 )
 from dagster._core.events import DagsterEvent, DagsterEventType
+from dagster._core.storage.asset_check_execution_record import (
+    AssetCheckExecutionRecord,
+    AssetCheckExecutionRecordStatus,
+)
 
 from amends_pipeline.defs.inventory.roll_up import not_rolled_up, rolled_up
 from amends_pipeline.defs.inventory.runs import failing
@@ -69,10 +73,7 @@ def _judged(moment: Moment, ledger: Ledger, unit: Unit) -> dg.AssetCheckResult:
 
 
 def roll_up(
-    ledger: LedgerResource,
-    instance: dg.DagsterInstance,
-    run: dg.DagsterRun,
-    log: dg.DagsterLogManager,
+    ledger: LedgerResource, instance: dg.DagsterInstance, log: logging.Logger
 ) -> dg.AssetCheckResult:
     """Look at the verdicts of all units, and at what keeps some of them from getting further."""
 
@@ -80,13 +81,27 @@ def roll_up(
         with ledger.open() as opened:
             return rolled_up(review(opened, partial(failing, instance)))
 
-    return of_run(run, _never_raising(looked, not_rolled_up, log))
+    return _never_raising(looked, not_rolled_up, log)
+
+
+def left_undone(instance: dg.DagsterInstance, spec: dg.AssetCheckSpec) -> bool:
+    """Whether the UI shows, of a check without partitions, a run that ended without a result."""
+    history = instance.event_log_storage.get_asset_check_execution_history(spec.key, limit=1)
+    return any(
+        record.status is AssetCheckExecutionRecordStatus.PLANNED and _has_ended(instance, record)
+        for record in history
+    )
+
+
+def _has_ended(instance: dg.DagsterInstance, record: AssetCheckExecutionRecord) -> bool:
+    run = instance.get_run_by_id(record.run_id)
+    return run is None or run.is_finished
 
 
 def _never_raising(
     work: Callable[[], dg.AssetCheckResult],
     otherwise: Callable[[str], dg.AssetCheckResult],
-    log: dg.DagsterLogManager,
+    log: logging.Logger,
 ) -> dg.AssetCheckResult:
     try:
         return work()

@@ -6,8 +6,10 @@ import dagster as dg
 import pytest
 
 from amends_pipeline.defs.inventory.runs import ATTEMPT_TAG, failing
+from amends_pipeline.flows.drain import Options, ingest_unit
 from amends_pipeline.ports import Role
-from amends_pipeline_tests.defs.sensors.tower import MAIN, A
+from amends_pipeline_tests.defs.conftest import QUIET
+from amends_pipeline_tests.defs.sensors.tower import MAIN, A, B
 from amends_pipeline_tests.tables import configuration
 
 
@@ -39,24 +41,38 @@ def test_the_roll_up_hears_of_a_unit_whose_runs_fail_until_one_gets_further(main
     assert told() == {}
 
 
+def executed(tower, request):
+    """Execute a run that was asked for."""
+    tower.definitions.resolve_job_def("refold").execute_in_process(
+        partition_key=request.partition_key,
+        instance=tower.instance,
+        tags=request.tags,
+        run_config={"ops": {"worker": {"config": {"wait_seconds": 0}}}, **QUIET},
+        raise_on_error=False,
+    )
+
+
 def test_the_error_of_a_step_is_told_as_the_step_told_it(main):
-    main.append(f"B r1 NEW day 1 {2**63 - 51}\nC r1 NEW day 1 60")
-    request = main.tick().run_requests[0]
-    job = main.definitions.resolve_job_def("refold")
+    [request] = main.tick().run_requests
     with main.ledger.store.hold(MAIN, Role.WORKER, holder="warm worker 7"):
-        job.execute_in_process(
-            partition_key=request.partition_key,
-            instance=main.instance,
-            tags=request.tags,
-            run_config={
-                "ops": {"worker": {"config": {"wait_seconds": 0}}},
-                "loggers": {"console": {"config": {"log_level": "CRITICAL"}}},
-            },
-            raise_on_error=False,
-        )
+        executed(main, request)
     assert main.reason().startswith(
         "main|p0: 1 attempt from source offset 0, the last one ended with: worker of main|p0:"
         ' expected its lock to be free, found it held by "warm worker 7"; tried again at '
+    )
+
+
+def test_a_check_that_stops_a_run_is_told_with_what_it_found(main):
+    main.drain()
+    main.append(B)
+    ingest_unit(main.ledger, MAIN, 2, Options(holder="x"))
+    main.lose_first_segment(MAIN)
+    [request] = main.tick().run_requests
+    executed(main, request)
+    assert main.reason().startswith(
+        "main|p0: 1 attempt from source offset 2, the last one ended with:"
+        " outbox_sequence_is_whole: DRIFT: expected a segment at sequence 0, found one at 3;"
+        " tried again at "
     )
 
 

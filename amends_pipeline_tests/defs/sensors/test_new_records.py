@@ -9,7 +9,7 @@ import pytest
 
 from amends_pipeline.defs.inventory.runs import PLACE_TAG, PRIORITY_TAG
 from amends_pipeline.flows.drain import Options, ingest_unit
-from amends_pipeline.ports import Role
+from amends_pipeline.ports import Role, Unit
 from amends_pipeline_tests.defs.conftest import on_both
 from amends_pipeline_tests.defs.sensors.tower import MAIN, ORIGIN, A, B
 from amends_pipeline_tests.tables import configuration
@@ -44,6 +44,20 @@ def test_each_unit_of_each_namespace_that_follows_is_looked_at(tower):
     assert tower.asked() == ["a|p0@0->2#0"]
     tower.ledger.operations.follow("b", follows=True)
     assert tower.asked() == ["a|p0@0->2#0", "b|p0@0->2#0"]
+
+
+def test_of_units_that_fell_behind_between_two_looks_none_is_forgotten(tower):
+    letters = configuration(keys="abc", partitions=3)
+    for partition, key in enumerate(letters["keys"]):
+        key["partition"] = partition
+    tower.provision(letters)
+    tower.append("; ".join(f"{letter}/A r1 NEW day 1 -1" for letter in "abc"))
+    tower.append("b/A r2 AMEND day 1 -2; b/B r1 NEW day 2 -2; b/C r1 NEW day 3 -2")
+    every = ["main|p0@0->1#0", "main|p1@0->4#0", "main|p2@0->1#0"]
+    assert tower.asked() == every
+    assert tower.asked() == every  # whatever the cursor says, what was not done is asked for
+    tower.drain(Unit("main", 1))
+    assert tower.asked() == ["main|p0@0->1#0", "main|p2@0->1#0"]
 
 
 @pytest.mark.parametrize(

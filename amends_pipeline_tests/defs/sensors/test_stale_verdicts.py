@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
+from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecordStatus
 
 from amends_pipeline.definitions import defs
 from amends_pipeline.defs.inventory import sensors
@@ -22,6 +23,7 @@ def judged(main):
     """A tower whose unit was drained and verified, just now."""
     main.drain()
     judge_unit(main.ledger, MAIN, "a test")
+    main.now = time.time()  # however long that took
     return main
 
 
@@ -141,3 +143,58 @@ def test_exclusions_that_a_person_accepts_make_the_unit_be_verified_again(main):
         '{"rejections": [{"partition": 0, "offset": 1, "code": "MALFORMED"}], "conflicts": []}',
     )
     assert main.asked(sensors.stale_verdicts) == ["main|p0@2/3 verified#0"]
+
+
+def test_a_unit_that_dagster_does_not_know_becomes_a_partition_in_the_tick_that_asks_for_it(main):
+    main.drain()
+    main.instance.delete_dynamic_partition("namespace", "main")
+    result = main.tick(sensors.stale_verdicts)
+    assert [each.partition_key for each in result.run_requests] == ["main|p0"]
+    assert [
+        (each.partitions_def_name, list(each.partition_keys))
+        for each in result.dynamic_partitions_requests
+    ] == [("namespace", ["main"])]
+    assert not main.tick(sensors.stale_verdicts).dynamic_partitions_requests
+
+
+# --- the roll-up of a run that ended without one
+
+ROLL_UP = "every_unit_is_verified"
+
+
+def rolled_up(tower):
+    """The roll-ups of a tick, as the daemon reports them."""
+    events = tower.tick(sensors.stale_verdicts).asset_events
+    for event in events:
+        tower.instance.report_runless_asset_event(event)
+    return [event.description for event in events]
+
+
+def unsaid(tower):
+    """Whether the UI shows a run that has said nothing yet."""
+    return tower.shown(ROLL_UP)[0].status is AssetCheckExecutionRecordStatus.PLANNED
+
+
+def test_a_run_that_fails_does_not_leave_the_badge_without_words(main):
+    main.append(f"B r1 NEW day 1 {2**63 - 51}\nC r1 NEW day 1 60")
+    assert not main.refold().success
+    assert unsaid(main)
+    assert rolled_up(main) == [
+        "INCOMPLETE: 1 of 1 unit not verified and accepted: main|p0 was never judged."
+    ]
+    assert not unsaid(main)
+    assert rolled_up(main) == []
+
+
+def test_a_run_that_is_not_finished_is_waited_for(main):
+    [run_id] = main.launch()
+    assert unsaid(main)
+    assert rolled_up(main) == []
+    main.instance.report_run_failed(main.instance.get_run_by_id(run_id), "no luck")
+    assert rolled_up(main) == [
+        (
+            "INCOMPLETE: 1 of 1 unit not verified and accepted: main|p0 was never judged;"
+            " is stuck at source offset 0: 1 run failed there, no luck."
+        )
+    ]
+    assert rolled_up(main) == []
