@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from amends_pipeline.flows.bound import check_bound
 from amends_pipeline.inventory.config import default_partition
 from amends_pipeline.inventory.revision import decode
 from amends_pipeline.kernel.errors import InputError
@@ -54,7 +55,11 @@ def append(
     undecodable_partition: int = 0,
     on_appended: Callable[[int], None] = lambda _: None,
 ) -> Appended:
-    """Append each line to the source of a namespace. Raises UnknownNamespace, InputError."""
+    """Append each line to the source of a namespace.
+
+    Raises UnknownNamespace, InputError; ForeignIncarnation when the source is not the one that the
+    namespace was bound to.
+    """
     info = ledger.store.info(namespace)
     binding = ledger.store.source_binding(info.source)
     if binding is None:
@@ -80,7 +85,8 @@ def append_to(  # noqa: PLR0913 - what is appended, where, and who is told
     """Append each line to the partition of its stock key.
 
     A line that does not decode has no key; it goes to `undecodable_partition`. `landing` is the
-    file that the lines are from, recorded with them. Raises InputError, AlreadyLanded.
+    file that the lines are from, recorded with them. Raises InputError, AlreadyLanded,
+    ForeignIncarnation.
     """
     if not 0 <= undecodable_partition < binding.partitions:
         raise InputError(
@@ -104,6 +110,7 @@ def append_to(  # noqa: PLR0913 - what is appended, where, and who is told
             yield SourceRecord(partition, None, line.value)
 
     source = ledger.source(binding.source)
+    check_bound(f"source {binding.source}", source, binding.incarnation)
     ends = (
         source.append(records()) if landing is None else source.append(records(), landing=landing)
     )

@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from amends_pipeline.flows.bound import bound
 from amends_pipeline.flows.drain import (
     Drained,
     Ingested,
     Options,
-    bound,
     ingest_unit,
     project_unit,
     relay_unit,

@@ -10,13 +10,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from amends_pipeline.flows.bound import bound
 from amends_pipeline.flows.bulk import rarely_collected
 from amends_pipeline.flows.ingest import COMMIT_RECORDS, SLICE_RECORDS, Worker
 from amends_pipeline.flows.project import Projected, project
 from amends_pipeline.flows.publish import relay
 from amends_pipeline.inventory.decision import Decision
-from amends_pipeline.kernel.errors import Fenced, ForeignIncarnation, OutcomeUnknown
-from amends_pipeline.ports import Ledger, NamespaceInfo, Role, Token, Unit
+from amends_pipeline.kernel.errors import Fenced, OutcomeUnknown
+from amends_pipeline.ports import Ledger, Role, Token, Unit
 
 ATTEMPTS = 3
 """Replies in a row that may stay away before a run gives up."""
@@ -56,22 +57,6 @@ class Options:
     on_stage: Callable[[Role, Unit, int], None] = lambda *_: None
     """Called with records, envelopes or rows done since the last call."""
     on_decisions: Callable[[Unit, Sequence[Decision]], None] = lambda *_: None
-
-
-def bound(ledger: Ledger, namespace: str) -> NamespaceInfo:
-    """The namespace, when its source is still the one that it was bound to.
-
-    Raises ForeignIncarnation, UnknownNamespace.
-    """
-    info = ledger.store.info(namespace)
-    incarnation = ledger.source(info.source).incarnation()
-    if incarnation != info.incarnation:
-        raise ForeignIncarnation(
-            f"namespace {namespace}, source {info.source}",
-            expected=f"incarnation {info.incarnation}",
-            found=incarnation,
-        )
-    return info
 
 
 def ingest_unit(ledger: Ledger, unit: Unit, until: int, options: Options) -> Ingested:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import cache, partial
 
 from amends_pipeline.flows.accept import accepted_in, stored_manifest
 from amends_pipeline.flows.verify import verify
@@ -71,9 +72,11 @@ def judge_namespace(
     stored = stored_manifest(ledger, namespace)
     chosen = stored if manifest is None else manifest
     report = verify(ledger.store, namespace, manifest=chosen, progress=progress)
-    config = ledger.store.config(namespace)
-    for partition, part in by_partition(report, config.partition_of).items():
-        accepted = part.accepts(accepted_in(config, stored, partition))
+    # Only asked for where rows were compared: the configuration may be what is at fault.
+    config = cache(partial(ledger.store.config, namespace))
+    parts = by_partition(report, lambda stock_key: config().partition_of(stock_key))
+    for partition, part in parts.items():
+        accepted = part.agrees and part.accepts(accepted_in(config(), stored, partition))
         judged = part.model_copy(update={"accepted": accepted})
         _keep(ledger, Unit(namespace, partition), judged, by)
     return report

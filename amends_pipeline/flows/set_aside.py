@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from amends_pipeline.flows.bound import bound
 from amends_pipeline.kernel.errors import InputError
 from amends_pipeline.ports import Ledger, Unit
 
@@ -10,9 +11,9 @@ def set_aside(ledger: Ledger, unit: Unit, offset: int, reason: str) -> None:
     """Declare the record at `offset` out of the input; it is quarantined when its turn comes.
 
     Raises InputError when there is no such record, when no reason is given, or when the worker has
-    passed the record already.
+    passed the record already; ForeignIncarnation when the source is not the namespace's.
     """
-    info = ledger.store.info(unit.namespace)
+    info = bound(ledger, unit.namespace)
     where = f"set-aside in {unit}"
     if not 0 <= unit.partition < info.partitions:
         raise InputError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain, repeat
 from typing import NamedTuple
 
 from amends_pipeline.inventory.config import NamespaceConfig, StockKey
@@ -67,11 +68,12 @@ def status(ledger: Ledger, namespace: str) -> NamespaceStatus:
                 snapshot.set_asides(partition),
             )
             for partition, (extent, progress, output_end) in enumerate(
+                # A foreign log may have another number of partitions.
                 zip(
-                    snapshot.source_extents(),
+                    chain(snapshot.source_extents(), repeat(Extent(0, 0))),
                     snapshot.progress(),
                     snapshot.output_ends(),
-                    strict=True,
+                    strict=False,
                 )
             )
         ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import repeat
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from amends_pipeline.flows.bulk import rarely_collected
 from amends_pipeline.inventory import oracle
 from amends_pipeline.inventory.compare import Found, FoundConflict, FoundStatus
 from amends_pipeline.inventory.config import NamespaceConfig
-from amends_pipeline.inventory.envelope import VISIBLE, Type
+from amends_pipeline.inventory.envelope import STATUS_DAY, VISIBLE, Type
 from amends_pipeline.inventory.slice import Records
 from amends_pipeline.inventory.verify import (
     Manifest,
@@ -25,7 +26,7 @@ from amends_pipeline.inventory.verify import (
     oracle_can_read,
 )
 from amends_pipeline.kernel.errors import InputError
-from amends_pipeline.ports import OF_DAYS, LedgerStore, Snapshot
+from amends_pipeline.ports import OF_DAYS, Extent, LedgerStore, Snapshot
 
 WAIT_SECONDS = 10.0
 """How long a stand-alone verification waits for relay and view."""
@@ -59,10 +60,10 @@ def verify(  # noqa: PLR0913 - what is judged, where, and how patiently
     deadline = time.monotonic() + (wait_seconds if until is None else 0)
     while True:
         with store.snapshot(namespace) as snapshot:
-            config = snapshot.config()
+            config = snapshot.config_as_stored()
             chosen = _chosen(config, partitions)
             ends = _frontiers(snapshot) if processed and until is None else until
-            standing = _standing(snapshot, chosen, ends)
+            standing = _standing(snapshot, config, chosen, ends)
             if not _in_motion(standing) or time.monotonic() >= deadline:
                 if manifest is not None and partitions is not None:
                     manifest = manifest.within(config, chosen)
@@ -88,10 +89,14 @@ def _frontiers(snapshot: Snapshot) -> Mapping[int, int]:
 
 
 def _standing(
-    snapshot: Snapshot, partitions: Sequence[int], until: Mapping[int, int] | None
+    snapshot: Snapshot,
+    config: NamespaceConfig,
+    partitions: Sequence[int],
+    until: Mapping[int, int] | None,
 ) -> Standing:
     info = snapshot.info()
-    extents = snapshot.source_extents()
+    # A foreign log may have fewer partitions.
+    extents = [*snapshot.source_extents(), *repeat(Extent(0, 0), info.partitions)]
     output_ends = snapshot.output_ends()
     stages = snapshot.progress()
     standings = []
@@ -117,7 +122,7 @@ def _standing(
     return Standing(
         standings,
         provisioned_digest=info.digest,
-        digest=snapshot.config().digest,
+        digest=config.digest,
         bound_incarnation=info.incarnation,
         incarnation=snapshot.source_incarnation(),
     )
@@ -204,7 +209,12 @@ def _found(snapshot: Snapshot, config: NamespaceConfig, partitions: Collection[i
         balances=rows[Type.BALANCE_STATED],
         alerts=rows[Type.ALERT_RAISED],
         statuses=[
-            FoundStatus(each.key, each.type == Type.BLOCKED_STATED, each.reasons)
+            FoundStatus(
+                each.key,
+                None if each.day == STATUS_DAY else each.day,
+                each.type == Type.BLOCKED_STATED,
+                each.reasons,
+            )
             for each in snapshot.visible(VISIBLE - OF_DAYS)
             if home[each.key]
         ],

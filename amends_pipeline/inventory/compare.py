@@ -109,7 +109,7 @@ class Difference(Row):
     item: str | None = None
     location: str | None = None
     day: str | None = None
-    """UTC, YYYY-MM-DD; of balances and alerts."""
+    """UTC, YYYY-MM-DD; of balances and alerts, and of a status that stands at one."""
     partition: int
     offset: int | None = None
     """Of rejections."""
@@ -121,6 +121,8 @@ class FoundStatus(NamedTuple):
     """A key's status as readers see it."""
 
     key: int
+    day: int | None
+    """The day that it stands at, where it should have none."""
     blocked: bool
     reasons: Reasons
 
@@ -184,10 +186,15 @@ def _differing_statuses(
             reasons=tuple(RevisionFact(txn_id=txn, revision=number) for txn, number in reasons),
         )
 
-    wanted = {key: (bool(reasons), reasons) for key, reasons in expected.statuses.items()}
-    stated = ((status.key, (status.blocked, status.reasons)) for status in found.statuses)
-    for key, one, other in sorted(_differing(wanted, stated), key=lambda row: row[0]):
-        yield _of_key(config, Kind.STATUS, key, None, fact(one), fact(other))
+    def place(row: tuple[tuple[int, int | None], object, object]) -> tuple[int, bool, int]:
+        (key, day), *_ = row
+        return key, day is not None, day or 0
+
+    no_day: int | None = None
+    wanted = {(key, no_day): (bool(each), each) for key, each in expected.statuses.items()}
+    stated = (((each.key, each.day), (each.blocked, each.reasons)) for each in found.statuses)
+    for (key, day), one, other in sorted(_differing(wanted, stated), key=place):
+        yield _of_key(config, Kind.STATUS, key, day, fact(one), fact(other))
 
 
 def _differing_conflicts(

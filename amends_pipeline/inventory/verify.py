@@ -164,11 +164,16 @@ class Report(Row):
         """Write the report as one compact JSON document, without a line end."""
         return compact_json(self.model_dump(mode="json"))
 
+    @property
+    def agrees(self) -> bool:
+        """Tell whether rows were compared and all of them agree."""
+        return self.status in {Status.PASS, Status.PASS_WITH_EXCLUSIONS}
+
     def accepts(self, manifest: Manifest | None) -> bool:
         """Tell whether rows agree with exactly the exclusions of the manifest."""
         manifest = manifest or Manifest()
         return (
-            self.status in {Status.PASS, Status.PASS_WITH_EXCLUSIONS}
+            self.agrees
             and set(manifest.rejections) == set(self.rejections)
             and set(manifest.conflicts) == set(self.conflicts)
         )

@@ -81,7 +81,14 @@ class Snapshot(Protocol):
         ...
 
     def config(self) -> NamespaceConfig:
-        """The namespace's configuration."""
+        """The configuration that was provisioned.
+
+        Raises DatabaseUnavailable when another one is stored now.
+        """
+        ...
+
+    def config_as_stored(self) -> NamespaceConfig:
+        """The configuration that is there now, whatever was provisioned."""
         ...
 
     def source_incarnation(self) -> str:

@@ -318,10 +318,9 @@ class PostgresStore:
 
     @contextmanager
     def _snapshot(self, namespace: str) -> Iterator[Snapshot]:
-        config = self._namespaces.config(namespace)
-        home = self._namespaces.home(namespace)
+        home = self._namespaces.fresh(namespace)
         with self._database.snapshot() as connection:
-            yield PostgresSnapshot(connection, home, config)
+            yield PostgresSnapshot(connection, home)
 
     def snapshot(self, namespace: str) -> AbstractContextManager[Snapshot]:
         """Look at a namespace as it is when the block is entered."""

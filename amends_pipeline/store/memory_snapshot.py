@@ -55,7 +55,11 @@ class MemorySnapshot:
         return self._info
 
     def config(self) -> NamespaceConfig:
-        """The namespace's configuration."""
+        """The configuration that was provisioned."""
+        return self._config
+
+    def config_as_stored(self) -> NamespaceConfig:
+        """The same: nobody can change it."""
         return self._config
 
     def source_incarnation(self) -> str:

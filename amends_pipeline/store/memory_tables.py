@@ -237,7 +237,9 @@ def check_binding(binding: SourceBinding, config: NamespaceConfig, incarnation: 
     """Raise unless a later namespace agrees: ForeignIncarnation, ConfigurationError."""
     where = f"source {config.source}"
     if incarnation != binding.incarnation:
-        raise ForeignIncarnation(where, expected=binding.incarnation, found=incarnation)
+        raise ForeignIncarnation(
+            where, expected=f"incarnation {binding.incarnation}", found=incarnation
+        )
     if config.partitions != binding.partitions:
         expected = f"{binding.partitions} partitions, as its other namespaces have"
         raise ConfigurationError(where, expected=expected, found=str(config.partitions))

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Sequence
-from threading import Lock
 from typing import Final, NamedTuple
 
 from psycopg.rows import TupleRow
 
-from amends_pipeline.inventory.config import (
-    KeyConfig,
-    NamespaceConfig,
-    StockKey,
-)
+from amends_pipeline.inventory.config import NamespaceConfig
 from amends_pipeline.kernel.display import shown
 from amends_pipeline.kernel.errors import (
     ConfigurationError,
@@ -21,10 +15,10 @@ from amends_pipeline.kernel.errors import (
     InputError,
     UnknownNamespace,
 )
-from amends_pipeline.kernel.instants import Instant
 from amends_pipeline.ports import NamespaceInfo, SourceBinding, Unit
 from amends_pipeline.store import bindings
 from amends_pipeline.store.bulk import INT4, INT8, TEXT, Table
+from amends_pipeline.store.configurations import as_stored, believed, configurations
 from amends_pipeline.store.postgres import (
     LOCK_CLASS,
     PROVISIONING,
@@ -41,15 +35,9 @@ FROM amends.namespace n JOIN amends.source s ON s.id = n.source_id
 """
 SELECT_INFO_OF: Final = SELECT_INFO + "WHERE n.name = %s"
 SELECT_ALL_INFO: Final = SELECT_INFO + "ORDER BY n.name"
-SELECT_UNITS: Final = "SELECT id FROM amends.unit WHERE namespace_id = %s ORDER BY partition"
-SELECT_MEANING: Final = """
-SELECT n.schema_version, n.origin_day, n.origin_nanosecond, s.name, s.partitions
-FROM amends.namespace n JOIN amends.source s ON s.id = n.source_id WHERE n.id = %s
-"""
-SELECT_KEYS: Final = """
-SELECT item, location, opening, threshold, partition
-FROM amends.stock_key WHERE namespace_id = %s ORDER BY number
-"""
+SELECT_UNITS: Final = (
+    "SELECT partition, id FROM amends.unit WHERE namespace_id = %s ORDER BY partition"
+)
 
 INSERT_NAMESPACE: Final = """
 INSERT INTO amends.namespace (name, source_id, digest, schema_version, origin_day,
@@ -86,7 +74,6 @@ KEYS: Final = Table(
         "location": TEXT,
     },
 )
-KEPT_CONFIGURATIONS: Final = 8
 
 
 class Home(NamedTuple):
@@ -95,30 +82,6 @@ class Home(NamedTuple):
     id: int
     info: NamespaceInfo
     units: tuple[int, ...]
-
-
-class _Configurations:
-    """Configurations by digest, shared by all stores of a process. A digest says all of one."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._kept: OrderedDict[str, NamespaceConfig] = OrderedDict()
-
-    def get(self, digest: str) -> NamespaceConfig | None:
-        with self._lock:
-            config = self._kept.get(digest)
-            if config is not None:
-                self._kept.move_to_end(digest)
-            return config
-
-    def put(self, config: NamespaceConfig) -> None:
-        with self._lock:
-            self._kept[config.digest] = config
-            if len(self._kept) > KEPT_CONFIGURATIONS:
-                self._kept.popitem(last=False)
-
-
-configurations = _Configurations()
 
 
 class Namespaces:
@@ -181,9 +144,9 @@ class Namespaces:
     def _config(self, home: Home) -> NamespaceConfig:
         config = configurations.get(home.info.digest)
         if config is None:
-            with self._database.read() as connection:
-                config = _config(connection, home)
-            configurations.put(config)
+            with self._database.snapshot() as connection:
+                config = as_stored(connection, home.id, home.info)
+            believed(config, home.info)
         return config
 
     def binding(self, source: str) -> SourceBinding | None:
@@ -276,7 +239,14 @@ def _home(connection: Connection, namespace: str) -> Home:
     if row is None:
         raise _unknown(namespace)
     units = connection.execute(SELECT_UNITS, (row[0],), binary=True).fetchall()
-    return Home(row[0], _info(row), tuple(unit_id for (unit_id,) in units))
+    info, partitions = _info(row), [partition for partition, _ in units]
+    if partitions != list(range(info.partitions)):
+        raise DatabaseUnavailable(
+            f"stored units of namespace {info.namespace}",
+            expected=f"those of partitions 0 to {info.partitions - 1}",
+            found=f"those of partitions {shown(partitions)}",
+        )
+    return Home(row[0], info, tuple(unit_id for _, unit_id in units))
 
 
 def _info(row: TupleRow) -> NamespaceInfo:
@@ -284,35 +254,3 @@ def _info(row: TupleRow) -> NamespaceInfo:
     return NamespaceInfo(
         name, source, partitions, digest, incarnation, tuple(first_offsets), follows
     )
-
-
-def _config(connection: Connection, home: Home) -> NamespaceConfig:
-    row = connection.execute(SELECT_MEANING, (home.id,), binary=True).fetchone()
-    if row is None:
-        raise _unknown(home.info.namespace)
-    schema_version, origin_day, origin_nanosecond, source, partitions = row
-    # A million keys stand at few locations: equal names are kept once.
-    kept: dict[str, str] = {}
-    keys = tuple(
-        KeyConfig(
-            StockKey(item, kept.setdefault(location, location)), opening, threshold, partition
-        )
-        for item, location, opening, threshold, partition in connection.execute(
-            SELECT_KEYS, (home.id,), binary=True
-        )
-    )
-    config = NamespaceConfig(
-        schema_version,
-        home.info.namespace,
-        source,
-        partitions,
-        Instant(origin_day, origin_nanosecond),
-        keys,
-    )
-    if config.digest != home.info.digest:
-        raise DatabaseUnavailable(
-            f"configuration of namespace {home.info.namespace}",
-            expected=f"digest {home.info.digest}, as provisioned",
-            found=config.digest,
-        )
-    return config

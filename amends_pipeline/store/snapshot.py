@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from amends_pipeline.inventory.classify import Code
-from amends_pipeline.inventory.config import NamespaceConfig
+from amends_pipeline.inventory.config import NamespaceConfig, StockKey
 from amends_pipeline.inventory.envelope import FAMILY_OF, VISIBLE, Envelope, Type
 from amends_pipeline.inventory.slice import Records, Rejection
 from amends_pipeline.kernel.display import shown
@@ -24,11 +24,15 @@ from amends_pipeline.ports import (
     Progress,
     Quarantined,
     SetAside,
+    Unit,
 )
 from amends_pipeline.store import source_segments, view_rows
+from amends_pipeline.store.configurations import as_stored, believed
 from amends_pipeline.store.namespaces import Home
 from amends_pipeline.store.ownership import read_progress
 from amends_pipeline.store.postgres import Connection, Cursor
+
+_Each = TypeVar("_Each")
 
 RUN_RECORDS: Final = 10_000
 """Source records handed out together."""
@@ -76,22 +80,21 @@ NESTED_LOOPS: Final = {
     "on": "SET LOCAL enable_nestloop = on",
 }
 SELECT_CONFLICTS: Final = """
-SELECT k.item, k.location, c.txn_id, c.revision
+SELECT unit_id, key, txn_id, revision
 FROM (
-    SELECT key, txn_id, revision
+    SELECT unit_id, key, txn_id, revision
     FROM amends.observation WHERE unit_id = ANY(%s)
     GROUP BY unit_id, key, txn_id, revision
     HAVING min(kind) <> max(kind) OR min(day) <> max(day)
         OR min(nanosecond) <> max(nanosecond) OR min(qty) <> max(qty)
     UNION
-    SELECT o.key, o.txn_id, o.revision
+    SELECT o.unit_id, o.key, o.txn_id, o.revision
     FROM amends.observation o JOIN amends.authority a ON a.unit_id = o.unit_id AND a.key = o.key
         AND coalesce(a.long_txn_id, a.txn_id) = o.txn_id AND a.revision = o.revision
     WHERE o.unit_id = ANY(%s)
         AND (o.kind, o.day, o.nanosecond, o.qty) <> (a.kind, a.day, a.nanosecond, a.qty)
 ) c
-JOIN amends.stock_key k ON k.namespace_id = %s AND k.number = c.key
-ORDER BY c.key, c.txn_id COLLATE "C", c.revision
+ORDER BY key, txn_id COLLATE "C", revision
 """
 
 
@@ -110,10 +113,9 @@ def _code(partition: int, offset: int, told: str) -> Code:
 class PostgresSnapshot:
     """A `Snapshot` over a connection whose transaction has one view of the database."""
 
-    def __init__(self, connection: Connection, home: Home, config: NamespaceConfig) -> None:
+    def __init__(self, connection: Connection, home: Home) -> None:
         self._connection = connection
         self._home = home
-        self._config = config
         self._cursors = 0
         # The first statement fixes the moment.
         ((follows,),) = self._rows(SELECT_INFO, home.id)
@@ -124,7 +126,11 @@ class PostgresSnapshot:
         return self._info
 
     def config(self) -> NamespaceConfig:
-        """The namespace's configuration."""
+        """The configuration that was provisioned, if it is the one that is there."""
+        return believed(self._config, self._info)
+
+    def config_as_stored(self) -> NamespaceConfig:
+        """The configuration that is there now."""
         return self._config
 
     def source_incarnation(self) -> str:
@@ -137,11 +143,12 @@ class PostgresSnapshot:
 
     def output_ends(self) -> Sequence[int]:
         """The output log's ends, by partition."""
-        return [end for (end,) in self._rows(SELECT_OUTPUT_ENDS, self._home.id)]
+        ends = [end for (end,) in self._rows(SELECT_OUTPUT_ENDS, self._home.id)]
+        return self._of_all(ends, "ends of the output log")
 
     def progress(self) -> Sequence[Progress]:
         """Where the roles stand, by partition."""
-        return read_progress(self._connection, self._home.units)
+        return self._of_all(read_progress(self._connection, self._home.units), "progress")
 
     def records(self, partition: int, start: int, until: int) -> Iterator[Records]:
         """Raw source records in runs."""
@@ -195,9 +202,34 @@ class PostgresSnapshot:
         units = list(self._home.units)
         self._connection.execute(NESTED_LOOPS["off"])
         # No cursor: what is declared as one is worked out by one process, and few rows come out.
-        rows = self._rows(SELECT_CONFLICTS, units, units, self._home.id)
+        rows = self._rows(SELECT_CONFLICTS, units, units)
         self._connection.execute(NESTED_LOOPS["on"])
-        return (ConflictRef(*row) for row in rows)
+        return (
+            ConflictRef(*self._stock_key(unit_id, key), txn_id, revision)
+            for unit_id, key, txn_id, revision in rows
+        )
+
+    def _stock_key(self, unit_id: int, key: int) -> StockKey:
+        """The stock key of a number, if it is one of a unit. Raises DatabaseUnavailable."""
+        if not self._at_home(unit_id, np.array([key]))[0]:
+            partition = self._home.units.index(unit_id)
+            where = f"stored evidence of {Unit(self._info.namespace, partition)}"
+            found = f"key number {key}"
+            raise DatabaseUnavailable(where, expected="keys of that partition", found=found)
+        return self._config.keys[key].stock_key
+
+    @cached_property
+    def _config(self) -> NamespaceConfig:
+        return as_stored(self._connection, self._home.id, self._info)
+
+    def _of_all(self, rows: list[_Each], what: str) -> list[_Each]:
+        """Rows of each unit, if none is missing. Raises DatabaseUnavailable."""
+        units = len(self._home.units)
+        if len(rows) != units:
+            where = f"stored {what} of namespace {self._info.namespace}"
+            expected = f"that of {units} partitions"
+            raise DatabaseUnavailable(where, expected=expected, found=f"that of {len(rows)}")
+        return rows
 
     @cached_property
     def _unit_ids(self) -> NDArray[np.int64]:

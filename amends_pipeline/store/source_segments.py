@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from amends_pipeline.inventory.slice import Records
 from amends_pipeline.kernel.display import shown
-from amends_pipeline.kernel.errors import InputError
+from amends_pipeline.kernel.errors import DatabaseUnavailable, InputError
 from amends_pipeline.kernel.joined import Joined
 from amends_pipeline.ports import Extent
 from amends_pipeline.store.postgres import Connection
@@ -101,6 +101,12 @@ def read(connection: Connection, source: str, wanted: Range, limit: int) -> Reco
         part = {"partition": partition_id, "start": position, "until": stop}
         rows = connection.execute(SELECT_SEGMENTS, part, binary=True).fetchall()
         for base, bounds, skipped, joined, raw_keys in rows:
+            if joined is None or None in bounds:
+                raise DatabaseUnavailable(
+                    f"source {shown(source)}, partition {partition}, offset {base}",
+                    expected="a segment that says where each of its records ends",
+                    found="one that does not",
+                )
             end = base + len(bounds)
             offsets += range(base, end)
             keys += raw_keys or [None] * len(bounds)

@@ -108,6 +108,8 @@ class Moment:
     def config(self):
         return self.namespace
 
+    config_as_stored = config
+
     def source_incarnation(self):
         return self.incarnation
 

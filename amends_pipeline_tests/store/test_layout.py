@@ -10,7 +10,7 @@ from amends_pipeline.inventory.envelope import Cause, Envelope, Type
 from amends_pipeline.kernel.errors import DatabaseUnavailable, ProtocolStop
 from amends_pipeline.ports import SourceRecord
 from amends_pipeline.sources import table
-from amends_pipeline.store import bulk, evidence, namespaces, pages, segments
+from amends_pipeline.store import bulk, configurations, evidence, pages, segments
 from amends_pipeline_tests.contracts.bench import (
     STORY,
     Bench,
@@ -236,7 +236,7 @@ def test_a_read_of_many_segments_goes_on_to_its_limit(bench):
 
 
 def test_a_configuration_is_read_once_in_the_life_of_a_process(bench, tables):
-    namespaces.configurations.__init__()
+    configurations.configurations.__init__()
     first = bench.store.config("main")
     assert first == bench.config
     assert first is not bench.config
@@ -249,15 +249,15 @@ def test_a_configuration_is_read_once_in_the_life_of_a_process(bench, tables):
     "spoilt", ["opening = 101", "threshold = 61", "item = 'x'", "partition = 1"]
 )
 def test_a_configuration_that_was_tampered_with_is_not_believed(bench, tables, spoilt):
-    namespaces.configurations.__init__()
+    configurations.configurations.__init__()
     tables.sql(f"UPDATE amends.stock_key SET {spoilt} WHERE number = 1")  # noqa: S608 - words of the table above
     with pytest.raises(DatabaseUnavailable, match=f"expected digest {bench.config.digest}"):
         bench.store.config("main")
 
 
 def test_only_the_last_few_configurations_are_kept(bench):
-    kept = namespaces.configurations
-    for number in range(namespaces.KEPT_CONFIGURATIONS + 3):
+    kept = configurations.configurations
+    for number in range(configurations.KEPT_CONFIGURATIONS + 3):
         provisioned(bench.ledger, configuration(keys="abc", namespace=f"n{number}"))
     assert kept.get(bench.config.digest) is None
     assert bench.store.config("main") == bench.config
