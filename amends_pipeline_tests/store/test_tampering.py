@@ -70,7 +70,7 @@ def test_another_configuration_is_shown_to_nobody(main, tables):
 def test_keys_of_other_numbers_than_their_places_are_told(main, tables):
     """The digest says nothing of them, but readers find a key's rows by its number."""
     tables.sql("UPDATE amends.stock_key SET number = 2 WHERE number = 1")
-    assert tables.sql("SELECT location FROM amends.balance") == [("DEPOT-A",)]
+    assert tables.sql("SELECT DISTINCT location FROM amends.balance") == [("DEPOT-A",)]
     found = "expected 2 keys numbered from 0 to 1, found numbers from 0 to 2"
     with pytest.raises(DatabaseUnavailable, match=found):
         verify(tables.store, "main", wait_seconds=0)
