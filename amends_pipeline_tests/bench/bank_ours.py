@@ -23,7 +23,7 @@ from amends_pipeline.bank.values import Group
 from amends_pipeline.flows.bank_answer import answer
 from amends_pipeline.flows.bank_export import export
 from amends_pipeline.flows.bank_stamp import stamp
-from amends_pipeline.flows.bank_take import files_of, opened, read
+from amends_pipeline.flows.bank_take import files_of, read
 from amends_pipeline.kernel.errors import AmendsError
 from amends_pipeline_tests.bench.obeying import Answer, serve, timed
 
@@ -39,7 +39,7 @@ def folded(folder: str, query: dict[str, str]) -> Answer:
     """All balances from the bytes of an export on disk, in a folder."""
     with timed() as clock:
         documents = read(Path(folder))
-        with opened(Path(folder)) as lines:
+        with files_of(Path(folder)).groups.open("rb") as lines:
             result = fold_balances_bytes(query, lines, documents.accounts, documents.context)
     return {"seconds": clock.seconds, "raw": raw_of(result)}
 
