@@ -156,7 +156,7 @@ def export(session: Session, stream_id: str, groups: Path, accounts: Path, conte
 def seed_demo(session: Session, stream_id: str, ledger: str, entity: str) -> None:
     """Open a stream and post a story into it: an error, and its correction.
 
-    A stream that is there already is refused.
+    A stream that is there already is refused, unless it holds the beginning of the story only.
     """
     from datetime import UTC, datetime
 
