@@ -22,8 +22,12 @@ OF_A_SESSION: Final = frozenset({"PGTZ", "PGDATESTYLE", "PGGEQO"})
 # reads what psycopg's has no parameter for.
 _UNLISTED: Final = frozenset({"PGSERVICE", "PGSERVICEFILE", "PGSYSCONFDIR", "PGREALM"})
 
-# What readers of ours and Dagster's rows would otherwise find as their role or database has it.
-SESSION: Final = "-c timezone=UTC -c datestyle=ISO,MDY -c default_transaction_read_only=off"
+# What a role or a database has set must not change what ours and Dagster's sessions do. Without
+# standard strings psycopg doubles the backslash of every bytea that it sends as text.
+SESSION: Final = (
+    "-c timezone=UTC -c datestyle=ISO,MDY -c default_transaction_read_only=off"
+    r" -c default_transaction_isolation=read\ committed -c standard_conforming_strings=on"
+)
 
 
 def forget_all() -> None:

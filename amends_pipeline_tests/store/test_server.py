@@ -134,6 +134,8 @@ def test_what_a_role_or_a_shell_has_set_changes_no_session_of_ours(users_url, mo
         ("search_path", "public"),
         ("client_encoding", "LATIN1"),
         ("default_transaction_read_only", "on"),
+        ("default_transaction_isolation", "serializable"),
+        ("standard_conforming_strings", "off"),
     ):
         tell(
             users_url,
@@ -149,9 +151,13 @@ def test_what_a_role_or_a_shell_has_set_changes_no_session_of_ours(users_url, mo
         monkeypatch.setenv(name, value)
     server = connect_info(environment={"AMENDS_POSTGRES_URL": users_url})
     question = """select concat_ws(' ', current_setting('timezone'), current_setting('datestyle'),
-        current_setting('client_encoding'), current_setting('default_transaction_read_only'))"""
-    expected = "UTC ISO, MDY UTF8 off"
+        current_setting('client_encoding'), current_setting('default_transaction_read_only'),
+        current_setting('default_transaction_isolation'))"""
+    expected = "UTC ISO, MDY UTF8 off read committed"
     assert ask(server.ledger_url, question) == expected
+    with psycopg.connect(server.ledger_url) as connection:
+        sent = connection.execute("select %t::bytea", [b"\\x00"]).fetchone()
+    assert sent == (b"\\x00",)
     with server.dagster_set_up():
         engine = sqlalchemy.create_engine(server.dagster_url)
         with engine.connect() as connection:
