@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from amends_pipeline.cli.output import Table
+from amends_pipeline.cli.session import complain
 from amends_pipeline.ports import Ledger, Role, Unit
 
 if TYPE_CHECKING:
@@ -13,6 +15,11 @@ if TYPE_CHECKING:
     from amends_pipeline.flows.catch_up import CaughtUp
     from amends_pipeline.flows.drain import Drained, Options
     from amends_pipeline.flows.project import Projected
+
+
+def tell_wait(unit: Unit, role: Role, holder: str) -> None:
+    """Tell for whom a command waits, quiet or not: who sees nothing move wants to know why."""
+    complain(f"waiting for the {role} of {unit}: its lock is held by {holder}")
 
 
 def drain(session: Session, ledger: Ledger, namespace: str, options: Options) -> CaughtUp:
@@ -84,11 +91,12 @@ def reproject(session: Session, ledger: Ledger, namespace: str, holder: str) -> 
     with session.meters() as meters:
         advance = meters.start("view", "envelopes")
         for partition in range(config.partitions):
+            unit = Unit(namespace, partition)
             with ledger.store.hold(
-                Unit(namespace, partition),
+                unit,
                 Role.VIEW,
                 holder=holder,
-                waiting=lambda by: session.say(f"waiting: the lock is held by {by}"),
+                waiting=partial(tell_wait, unit, Role.VIEW),
             ) as token:
                 projected.append(run(ledger.store, ledger.outputs, token, config, advance))
     return projected

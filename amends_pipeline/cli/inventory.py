@@ -144,7 +144,7 @@ def drain(
         holder=_holder("drain"),
         slice_records=slice_records or ingest.SLICE_RECORDS,
         commit_records=commit_records or ingest.COMMIT_RECORDS,
-        waiting=lambda holder: session.say(f"waiting: the lock is held by {holder}"),
+        waiting=draining.tell_wait,
     )
     with session.ledger() as ledger:
         caught_up = draining.drain(session, ledger, namespace, options)

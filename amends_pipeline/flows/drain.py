@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 from amends_pipeline.flows.bound import bound
@@ -53,7 +54,8 @@ class Options:
     slice_records: int = SLICE_RECORDS
     commit_records: int = COMMIT_RECORDS
     wait_seconds: float | None = None
-    waiting: Callable[[str], None] | None = None
+    waiting: Callable[[Unit, Role, str], None] | None = None
+    """Called with the role of a unit that somebody else holds, and with who that is."""
     on_stage: Callable[[Role, Unit, int], None] = lambda *_: None
     """Called with records, envelopes or rows done since the last call."""
     on_decisions: Callable[[Unit, Sequence[Decision]], None] = lambda *_: None
@@ -147,6 +149,7 @@ def _owning(
 
     Nobody may have come in between: then the epoch is not ours any more, and the run ends.
     """
+    waiting = None if options.waiting is None else partial(options.waiting, unit, role)
     for attempt in range(1, ATTEMPTS + 1):
         epoch = None
         try:
@@ -155,7 +158,7 @@ def _owning(
                 role,
                 holder=options.holder,
                 wait_seconds=options.wait_seconds,
-                waiting=options.waiting,
+                waiting=waiting,
             ) as token:
                 epoch = token.epoch
                 with rarely_collected():

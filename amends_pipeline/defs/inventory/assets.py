@@ -298,7 +298,9 @@ def _options(context: dg.AssetExecutionContext, config: Patience) -> Options:
     return Options(
         holder=f"Dagster run {context.run.run_id}",
         wait_seconds=config.wait_seconds,
-        waiting=lambda holder: context.log.info("waiting for %s", holder),
+        waiting=lambda unit, role, holder: context.log.info(
+            "waiting for the %s of %s, held by %s", role, unit, holder
+        ),
     )
 
 
