@@ -13,7 +13,7 @@ from amends_pipeline.flows.project import project, reproject
 from amends_pipeline.inventory.view import apply
 from amends_pipeline.kernel.errors import Fenced, ProtocolStop
 from amends_pipeline.ports import Role
-from amends_pipeline_tests.contracts.bench import provisioned
+from amends_pipeline_tests.contracts.bench import Bench, provisioned
 from amends_pipeline_tests.contracts.ledgers import MemoryLedger
 from amends_pipeline_tests.envelopes import batch, envelopes
 from amends_pipeline_tests.inventory.test_view_batch import streams
@@ -158,6 +158,26 @@ def test_a_redelivery_changes_nothing(ledger):
     assert stored(bench, ROWS) == {row.output_id: row for row in ROWS[3:]}
 
 
+def test_what_was_withdrawn_stays_away_when_an_older_copy_comes_before_and_after_a_restart(ledger):
+    bench = provisioned(ledger)
+    older, withdrawn = envelopes(
+        """
+        a day 1 balance v6 50, by A r1 at 0
+        a day 1 balance v7 withdrawn, by A r2 at 1
+        """
+    )
+    published(bench, [older], [withdrawn])
+    projected(bench)
+    for _ in range(2):
+        published(bench, [older])
+        bench = Bench(ledger.reopened(), bench.config)
+        done, _ = projected(bench)
+        assert (done.consumed, done.outdated, done.rows) == (1, 1, 0)
+        assert stored(bench, [older]) == {withdrawn.output_id: withdrawn}
+        with bench.store.snapshot("main") as snapshot:
+            assert list(snapshot.visible()) == []
+
+
 def test_a_view_is_made_anew_from_the_beginning(ledger):
     bench = provisioned(ledger)
     published(bench, ROWS)
@@ -165,4 +185,5 @@ def test_a_view_is_made_anew_from_the_beginning(ledger):
     before = stored(bench, ROWS)
     done, told = projected(bench, run=reproject)
     assert (done.consumed, sum(told)) == (6, 6)
+    assert ledger.outputs.end(bench.unit()) == 6
     assert stored(bench, ROWS) == before == {row.output_id: row for row in ROWS[3:]}

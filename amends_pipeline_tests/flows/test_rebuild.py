@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from amends_pipeline.flows.accept import accept
@@ -11,12 +13,13 @@ from amends_pipeline.flows.judge import judge_namespace, judge_unit
 from amends_pipeline.flows.rebuild import follow_when_verified, rebuild, verified_namespaces
 from amends_pipeline.flows.set_aside import set_aside
 from amends_pipeline.inventory.config import parse_configuration
+from amends_pipeline.inventory.envelope import Encoder, Type
 from amends_pipeline.kernel.errors import ConfigurationError, InputError, UnknownNamespace
 from amends_pipeline.ports import Extent, Progress, Unit, UnitStanding, Verdict
 from amends_pipeline_tests.contracts.bench import Bench, provisioned
 from amends_pipeline_tests.contracts.ledgers import MemoryLedger
 from amends_pipeline_tests.inventory.moments import manifest
-from amends_pipeline_tests.tables import STOCK_KEYS, configuration
+from amends_pipeline_tests.tables import FIRST_DAY, STOCK_KEYS, configuration
 
 MAIN, NEW = Unit("main", 0), Unit("new", 0)
 OVERFLOW = f"A r1 NEW day 1 {2**63 - 101}\nB r1 NEW day 1 100"
@@ -55,6 +58,25 @@ def test_a_rebuilt_namespace_shows_what_the_old_one_shows_and_then_follows(main)
     closes = [[row[:5] for row in shown(main, name)] for name in ("main", "new")]
     assert [row[:3] + row[4:] for row in closes[0]] == [row[:3] + row[4:] for row in closes[1]]
     assert main.ledger.operations.current("depot-feed-1") == "main"
+
+
+def test_a_rebuild_raises_no_alert_of_the_old_namespace_again(main):
+    drain(
+        main,
+        "main",
+        "; ".join(
+            f"T{day} r1 NEW day {day} -45; U{day} r1 NEW day {day + 1} 45" for day in (1, 3, 5)
+        ),
+    )
+    published = main.observed()["main|p0"]
+    rebuild(main.ledger, "new", "main")
+    drain(main, "new")
+    assert main.observed()["main|p0"] == published
+    new = Bench(main.ledger, main.store.config("new"))
+    alerts = [each for each in shown(main, "new") if each.type == Type.ALERT_RAISED]
+    assert [(each.day - FIRST_DAY + 1, each.version) for each in alerts] == [(1, 1), (3, 1), (5, 1)]
+    told = [json.loads(Encoder(new.config, 0).encode(each))["output_id"] for each in alerts]
+    assert {each["namespace"] for each in told} == {"new"}
 
 
 def test_a_new_configuration_may_have_more_keys_and_other_openings(main):
