@@ -13,6 +13,7 @@ from amends_pipeline.flows import ingest
 from amends_pipeline.flows.drain import Options, drain_unit, relay_unit
 from amends_pipeline.flows.verify import verify
 from amends_pipeline.inventory.envelope import Encoder
+from amends_pipeline.kernel.errors import Fenced
 from amends_pipeline.kernel.instants import day_text
 from amends_pipeline.ports import Role
 from amends_pipeline_tests.contracts.bench import Bench, provisioned, segments_of
@@ -211,6 +212,27 @@ def test_a_relay_that_dies_loses_nothing_and_what_goes_again_counts_once(ledger)
         b status v1 READY, by A r1 at 1
         """
     )
+
+
+def test_a_relay_that_wakes_up_when_another_one_went_on_changes_nothing_for_readers(ledger):
+    bench = provisioned(ledger, configuration(keys="a"))
+    bench.work("A r1 NEW day 1 -50")
+    slept = bench.claim(Role.RELAY)
+    [segment] = bench.store.pending(bench.unit(), 100)
+    seen = drained(bench, history("A r2 AMEND day 1 -30"), "PASS")
+    assert rows(seen) == lines(
+        """
+        a day 1 balance v2 70, by A r2 at 1
+        a status v1 READY, by A r1 at 0
+        """
+    )
+    again = Bench(ledger.reopened(), bench.config)
+    before = bench.progress()
+    again.ledger.outputs.append(bench.unit(), segment.envelopes)
+    with pytest.raises(Fenced):
+        again.store.acknowledge(slept, segment.base, len(segment.envelopes))
+    assert bench.progress() == before
+    assert drained(bench, [], "PASS") == seen
 
 
 def of_a(txn_id: str, valid_time: str, qty: int = -1, item: str | None = None) -> Line:
