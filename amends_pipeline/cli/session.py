@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,9 +15,13 @@ from amends_pipeline.cli.opening import opened
 from amends_pipeline.cli.output import Output
 from amends_pipeline.cli.progress import Meters, meters
 from amends_pipeline.kernel.display import escape_terminal
+from amends_pipeline.kernel.errors import AmendsError, UnknownNamespace
 
 if TYPE_CHECKING:
     from amends_pipeline.ports import Ledger
+
+LONGEST_NAME = 63
+"""Characters of a namespace. Of a longer text only so much is compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +35,15 @@ class Session:
     quiet: bool = False
     out: Output = field(default_factory=Output)
 
-    def ledger(self) -> AbstractContextManager[Ledger]:
-        """Open the ledger, for a block."""
-        return self.opening(self.home)
+    @contextmanager
+    def ledger(self) -> Iterator[Ledger]:
+        """Open the ledger, for a block. A namespace that is missing is told with those like it."""
+        with self.opening(self.home) as ledger:
+            try:
+                yield ledger
+            except UnknownNamespace as error:
+                error.expected += _like(ledger, error.name)
+                raise
 
     def meters(self) -> AbstractContextManager[Meters]:
         """Tell about long work on standard error, for a block."""
@@ -43,6 +53,17 @@ class Session:
         """Say something on standard error, unless people want quiet."""
         if not self.quiet:
             complain(text)
+
+
+def _like(ledger: Ledger, name: str) -> str:
+    from difflib import get_close_matches
+
+    try:
+        names = [info.namespace for info in ledger.store.namespaces()]
+    except AmendsError:  # the first failure is the one to tell
+        return ""
+    near = get_close_matches(name[:LONGEST_NAME], names)
+    return f", perhaps {' or '.join(near)}" if near else ""
 
 
 def complain(text: str) -> None:

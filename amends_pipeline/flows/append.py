@@ -90,7 +90,9 @@ def append_to(  # noqa: PLR0913 - what is appended, where, and who is told
     """
     if not 0 <= undecodable_partition < binding.partitions:
         raise InputError(
-            "partition", expected=f"0 to {binding.partitions - 1}", found=str(undecodable_partition)
+            f"source {binding.source}",
+            expected=f"a partition from 0 to {binding.partitions - 1}",
+            found=str(undecodable_partition),
         )
     count = 0
 

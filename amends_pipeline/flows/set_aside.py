@@ -27,9 +27,9 @@ def set_aside(ledger: Ledger, unit: Unit, offset: int, reason: str) -> None:
     extent = source.extents()[unit.partition]
     retained = extent.start <= offset < extent.end
     if not (retained and source.read(unit.partition, offset, offset + 1, 1).offsets):
-        raise InputError(
-            where,
-            expected=f"the offset of a record from {extent.start} to {extent.end - 1}",
-            found=str(offset),
-        )
+        if extent.start == extent.end:
+            found = f"none at offset {offset}"
+            raise InputError(where, expected="a record in the source", found=found)
+        expected = f"the offset of a record from {extent.start} to {extent.end - 1}"
+        raise InputError(where, expected=expected, found=str(offset))
     ledger.store.set_aside(unit, offset, reason)

@@ -143,7 +143,7 @@ def load_configuration(path: Path) -> NamespaceConfig:
 
     Raises `ConfigurationError`, or `StrictJsonError` when the file is not JSON as we read it.
     """
-    document = strict_json.loads(_read(path), where=path.name)
+    document = strict_json.loads(_read(path), where=shown(str(path)))
     keys = document.get("keys") if isinstance(document, dict) else None
     if isinstance(document, dict) and isinstance(keys, dict):
         name = _members(keys, ("path",), where="keys")["path"]
@@ -246,28 +246,47 @@ def _keys_of_file(folder: Path, name: object, partitions: int) -> Iterator[KeyCo
     except OSError as error:
         raise _unreadable(path, error) from None
     except UnicodeError:
-        raise ConfigurationError(shown(name), expected="UTF-8", found="other bytes") from None
-    except csv.Error as error:
-        raise ConfigurationError(shown(name), expected="CSV", found=str(error)) from None
+        where = f"{shown(name)}, line {_line_of_other_bytes(path)}"
+        raise ConfigurationError(where, expected="UTF-8", found="other bytes") from None
+
+
+def _line_of_other_bytes(path: Path) -> int:
+    """Count to it: decoding goes by blocks, and cannot tell."""
+    with path.open("rb") as lines:
+        return next(number for number, line in enumerate(lines, 1) if not _is_utf_8(line))
+
+
+def _is_utf_8(line: bytes) -> bool:
+    return _is_unicode(line.decode("utf-8", "surrogateescape"))
 
 
 def _keys_of_lines(lines: Iterable[str], name: str, partitions: int) -> Iterator[KeyConfig]:
-    rows = csv.reader(lines, strict=True)
-    header = tuple(next(rows, ()))
-    if header != KEY_COLUMNS:
+    rows = _numbered_rows(lines, name)
+    _, header = next(rows, (1, []))
+    if tuple(header) != KEY_COLUMNS:
         expected = f"the columns {', '.join(KEY_COLUMNS)}"
         found = shown(", ".join(header))
-        raise ConfigurationError(f"{name} line 1", expected=expected, found=found)
+        raise ConfigurationError(f"{name}, line 1", expected=expected, found=found)
     # A million keys stand at few locations: equal names are kept once.
     kept: dict[str, str] = {}
-    for row in rows:
+    for number, row in rows:
         if not row:
             continue
         try:
             yield _key_of_row(row, kept, partitions)
         except ConfigurationError as error:
-            where = f"{name} line {rows.line_num}, {error.where}"
+            where = f"{name}, line {number}, {error.where}"
             raise ConfigurationError(where, expected=error.expected, found=error.found) from None
+
+
+def _numbered_rows(lines: Iterable[str], name: str) -> Iterator[tuple[int, list[str]]]:
+    rows = csv.reader(lines, strict=True)
+    try:
+        for row in rows:
+            yield rows.line_num, row
+    except csv.Error as error:
+        where = f"{name}, line {rows.line_num}"
+        raise ConfigurationError(where, expected="CSV", found=str(error)) from None
 
 
 def _key_of_row(row: list[str], kept: dict[str, str], partitions: int) -> KeyConfig:
@@ -372,4 +391,4 @@ def _read(path: Path) -> bytes:
 
 def _unreadable(path: Path, error: OSError) -> ConfigurationError:
     found = error.strerror or type(error).__name__
-    return ConfigurationError(shown(path.name), expected="a readable file", found=found)
+    return ConfigurationError(shown(str(path)), expected="a readable file", found=found)

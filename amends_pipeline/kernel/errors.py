@@ -88,6 +88,12 @@ class AmbiguousJsonError(StrictJsonError):
 class UnknownNamespace(InputError):
     """No namespace was provisioned under the name."""
 
+    def __init__(self, name: str) -> None:
+        """Name what was asked for."""
+        found = f"none of the name {shown(name)}"
+        super().__init__("namespace", expected="one that was provisioned", found=found)
+        self.name = name
+
 
 class UnknownStream(InputError):
     """No ledger stream was opened under the name."""

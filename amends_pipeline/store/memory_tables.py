@@ -200,8 +200,7 @@ class MemoryTables:
         """A namespace. Raises UnknownNamespace."""
         table = self.namespaces.get(name)
         if table is None:
-            found = f"none of the name {shown(name)}"
-            raise UnknownNamespace("namespace", expected="one that was provisioned", found=found)
+            raise UnknownNamespace(name)
         return table
 
     def unit(self, unit: Unit) -> UnitTable:

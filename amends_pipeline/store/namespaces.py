@@ -106,7 +106,7 @@ class Namespaces:
         """Where a namespace is kept now. Raises UnknownNamespace."""
         self.forget(namespace)
         if "\x00" in namespace or not namespace.isascii():
-            raise _unknown(namespace)  # no such text can be stored, or is a name
+            raise UnknownNamespace(namespace)  # no such text can be stored, or is a name
         with self._database.read() as connection:
             home = self._homes[namespace] = _home(connection, namespace)
         return home
@@ -229,15 +229,10 @@ def _check_same(config: NamespaceConfig, there: NamespaceInfo) -> None:
         )
 
 
-def _unknown(namespace: str) -> UnknownNamespace:
-    found = f"none of the name {shown(namespace)}"
-    return UnknownNamespace("namespace", expected="one that was provisioned", found=found)
-
-
 def _home(connection: Connection, namespace: str) -> Home:
     row = connection.execute(SELECT_INFO_OF, (namespace,), binary=True).fetchone()
     if row is None:
-        raise _unknown(namespace)
+        raise UnknownNamespace(namespace)
     units = connection.execute(SELECT_UNITS, (row[0],), binary=True).fetchall()
     info, partitions = _info(row), [partition for partition, _ in units]
     if partitions != list(range(info.partitions)):

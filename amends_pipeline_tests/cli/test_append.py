@@ -272,4 +272,4 @@ def test_standard_input_can_be_named_once(amends):
 def test_a_partition_that_the_source_does_not_have_is_refused(amends):
     result = amends.on("append", "--partition", 1, "-", given=b"odd\n")
     assert result.status == 2
-    assert result.err == "error: partition: expected 0 to 0, found 1\n"
+    assert result.err == ("error: source depot-feed-1: expected a partition from 0 to 0, found 1\n")

@@ -128,6 +128,14 @@ def test_only_a_record_that_is_there_is_set_aside_and_for_a_reason(brink, argume
     assert complaint in result.err
 
 
+def test_nothing_is_set_aside_in_an_empty_source(amends):
+    result = amends.on("set-aside", "--partition", 0, "--offset", 0, "--reason", "why")
+    assert result.status == 2
+    assert result.err == (
+        "error: set-aside in main|p0: expected a record in the source, found none at offset 0\n"
+    )
+
+
 def test_a_view_that_meets_no_envelope_stops_and_says_so(amends):
     amends.append("A r1 NEW day 1 -50")
     amends.ledger.spoil(Unit("main", 0))

@@ -70,17 +70,17 @@ def test_a_file_of_keys_holds_any_names_and_both_ends_of_the_range(folder):
         (
             "",
             (
-                '"keys.csv" line 1: expected the columns item, location, opening_balance, '
+                '"keys.csv", line 1: expected the columns item, location, opening_balance, '
                 'reorder_threshold, partition, found ""'
             ),
         ),
         ("item,location\n", 'found "item, location"'),
         ("\ufeff" + HEADER, r'found "\ufeffitem, location'),
         (HEADER, "keys: expected at least one key, found none"),
-        (HEADER + "a,b,1,2\n", '"keys.csv" line 2, the row: expected 5 columns, found 4'),
+        (HEADER + "a,b,1,2\n", '"keys.csv", line 2, the row: expected 5 columns, found 4'),
         (HEADER + "a,b,1,2,0,0\n", "expected 5 columns, found 6"),
-        (HEADER + "a,b,1,2,0\n,b,1,2,0\n", '"keys.csv" line 3, item: expected nonempty text'),
-        (HEADER + "a,,1,2,0\n", '"keys.csv" line 2, location: expected nonempty text'),
+        (HEADER + "a,b,1,2,0\n,b,1,2,0\n", '"keys.csv", line 3, item: expected nonempty text'),
+        (HEADER + "a,,1,2,0\n", '"keys.csv", line 2, location: expected nonempty text'),
         (HEADER + "a\x00,b,1,2,0\n", r"item: expected nonempty text without U+0000"),
         (
             HEADER + "a,b,,2,0\n",
@@ -102,10 +102,13 @@ def test_a_file_of_keys_holds_any_names_and_both_ends_of_the_range(folder):
         (HEADER + "a,b,1,2,2\n", 'partition: expected an integer from 0 to 1, found "2"'),
         (HEADER + "a,b,1,2,-1\n", "partition: expected an integer from 0 to 1"),
         (HEADER + "a,b,1,2,0\na,b,1,2,1\n", "keys: expected each stock key once"),
-        (HEADER + 'a,"b"c,1,2,0\n', '"keys.csv": expected CSV, found'),
-        (HEADER + 'a,"b,1,2,0\n', '"keys.csv": expected CSV, found unexpected end of data'),
-        (HEADER.encode() + b"a,\xff,1,2,0\n", '"keys.csv": expected UTF-8, found other bytes'),
-        (None, '"keys.csv": expected a readable file, found No such file or directory'),
+        (HEADER + 'a,"b"c,1,2,0\n', '"keys.csv", line 2: expected CSV, found'),
+        (HEADER + 'a,"b,1,2,0\n', '"keys.csv", line 2: expected CSV, found unexpected end of data'),
+        (
+            HEADER.encode() + b"c,\xc3\xa9,1,2,0\n" * 9_999 + b"a,\xe9,1,2,0\n",
+            '"keys.csv", line 10001: expected UTF-8, found other bytes',
+        ),
+        (None, '/keys.csv": expected a readable file, found No such file or directory'),
     ],
 )
 def test_the_error_names_the_line_and_column_at_fault(folder, csv, message):
@@ -139,13 +142,15 @@ def test_the_file_of_keys_lies_beside_the_configuration(folder, keys, message):
 
 def test_a_folder_is_no_file(folder, tmp_path):
     (tmp_path / "keys").mkdir()
-    with pytest.raises(ConfigurationError, match='"keys": expected a readable file'):
+    with pytest.raises(ConfigurationError, match='/keys": expected a readable file'):
         folder(None, keys={"path": "keys"})
 
 
 def test_a_configuration_that_is_not_there(tmp_path):
-    with pytest.raises(ConfigurationError, match=r'^"absent\.json": expected a readable file'):
-        load_configuration(tmp_path / "absent.json")
+    path = tmp_path / "absent.json"
+    with pytest.raises(ConfigurationError) as caught:
+        load_configuration(path)
+    assert str(caught.value).startswith(f'"{path}": expected a readable file')
 
 
 @pytest.mark.parametrize(
@@ -158,10 +163,11 @@ def test_a_configuration_that_is_not_there(tmp_path):
     ],
 )
 def test_a_configuration_file_is_strict_json(tmp_path, raw, message):
-    (tmp_path / "config.json").write_bytes(raw)
+    path = tmp_path / "config.json"
+    path.write_bytes(raw)
     with pytest.raises(StrictJsonError, match=message) as caught:
-        load_configuration(tmp_path / "config.json")
-    assert caught.value.where.startswith("config.json")
+        load_configuration(path)
+    assert caught.value.where.startswith(f'"{path}"')
 
 
 def test_a_configuration_file_holds_an_object(tmp_path):
