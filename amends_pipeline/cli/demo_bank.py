@@ -274,7 +274,8 @@ class _Story:
     def _resumed(self) -> Resumed:
         """Fold what came after the checkpoint of the first stage, and nothing before it."""
         stream_id = self._stream.stream_id
-        kept = self._journal.checkpoints(stream_id)[0]
+        first = self._journal.checkpoints(stream_id)[0]
+        kept = self._journal.checkpoint_set(stream_id, first)
         with reading(self._journal, stream_id) as export:
             [entry] = registry([Wanted(kept, [ACCOUNT])])(export.snapshot)
             through = int(entry.checkpoint.through_sequence)

@@ -24,15 +24,14 @@ from amends_pipeline.ports.bank import BankJournal, LockedStream
 def stamp(journal: BankJournal, stream_id: str) -> int:
     """Give receipts to all committed groups that have none. Returns how many.
 
-    Raises UnknownStream, and OperationErrors of the store.
+    Where there are many, each transaction takes some of them: the lock of the stream is held for as
+    long as these take. Raises UnknownStream, and OperationErrors of the store.
     """
-
-    def attempt(_: bool) -> int:  # noqa: FBT001 - as `settled` calls it
-        with journal.locked(stream_id) as stream:
-            receipts = _stamp(stream).receipts
-        return len(receipts)
-
-    return settled(attempt)
+    count, whole = 0, False
+    while not whole:
+        done = settled(lambda _: _stamp(journal, stream_id))
+        count, whole = count + len(done.receipts), done.whole
+    return count
 
 
 def receipt_of(journal: BankJournal, stream_id: str, group: Group) -> Group:
@@ -44,9 +43,9 @@ def receipt_of(journal: BankJournal, stream_id: str, group: Group) -> Group:
         return group
     last = group.journals[-1]
 
-    def attempt(_: bool) -> Group:  # noqa: FBT001 - as `settled` calls it
+    def attempt(_: bool) -> Group | None:  # noqa: FBT001 - as `settled` calls it
         with journal.locked(stream_id) as stream:
-            receipts = _stamp(stream).receipts
+            receipts = _stamp_some(stream).receipts
             if stream.standing.stamped_sequence >= int(last.sequence):
                 asked = Asked(journals=(last.command.journal_id,))
                 return next(
@@ -55,21 +54,27 @@ def receipt_of(journal: BankJournal, stream_id: str, group: Group) -> Group:
                     if each.journals[-1].sequence == last.sequence
                 )
         by_end = {each.last_sequence: each.available_at for each in receipts}
-        return with_receipt(group, by_end[int(last.sequence)])
+        available_at = by_end.get(int(last.sequence))
+        return None if available_at is None else with_receipt(group, available_at)
 
-    return settled(attempt, begun=True)
+    found = None
+    while found is None:  # many groups before it get theirs first
+        found = settled(attempt, begun=True)
+    return found
 
 
 def observe(journal: BankJournal, stream_id: str, *, remembered: bool = True) -> KnownHead:
-    """Stamp, then observe everything that has a receipt.
+    """Give receipts, and return the head of everything that has one.
 
-    remembered: the head is handed out, and kept. Otherwise it is for one look: nothing but its
-    moment is kept. Raises as `stamp`.
+    A head that is remembered is one that was handed out, and kept. Otherwise it is for one look:
+    nothing but its moment is kept. Raises as `stamp`.
     """
 
-    def attempt(_: bool) -> KnownHead:  # noqa: FBT001 - as `settled` calls it
+    def attempt(_: bool) -> KnownHead | None:  # noqa: FBT001 - as `settled` calls it
         with journal.locked(stream_id) as stream:
-            done = _stamp(stream)
+            done = _stamp_some(stream)
+            if not done.whole:
+                return None
             head = decide_head(done.standing, done.clock)
             if remembered:
                 stream.remember(head)
@@ -77,7 +82,10 @@ def observe(journal: BankJournal, stream_id: str, *, remembered: bool = True) ->
                 stream.told(head.observed_at)
         return head
 
-    return settled(attempt)
+    found = None
+    while found is None:  # many groups get their receipts first
+        found = settled(attempt)
+    return found
 
 
 class _Stamped(NamedTuple):
@@ -85,8 +93,18 @@ class _Stamped(NamedTuple):
     standing: Standing
     clock: str
 
+    @property
+    def whole(self) -> bool:
+        """Whether every committed group has its receipt now."""
+        return self.standing.stamped_sequence >= self.standing.last_sequence
 
-def _stamp(stream: LockedStream) -> _Stamped:
+
+def _stamp(journal: BankJournal, stream_id: str) -> _Stamped:
+    with journal.locked(stream_id) as stream:
+        return _stamp_some(stream)
+
+
+def _stamp_some(stream: LockedStream) -> _Stamped:
     groups, clock = stream.unstamped()
     receipts = decide_receipts(stream.standing, groups, clock)
     if receipts:

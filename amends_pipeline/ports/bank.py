@@ -26,6 +26,16 @@ class CheckpointSet(NamedTuple):
     """By account id."""
 
 
+class KeptSet(NamedTuple):
+    """A registered set of checkpoints, without its balances."""
+
+    through_sequence: int
+    effective_cutoff: str
+    provenance_ref: str
+    accounts: int
+    """How many balances it holds."""
+
+
 class LockedStream(Protocol):
     """A stream while nobody else posts, stamps or observes, from the first look at it on."""
 
@@ -39,7 +49,10 @@ class LockedStream(Protocol):
         ...
 
     def unstamped(self) -> tuple[Sequence[Group], str]:
-        """Committed groups without a receipt, in order, and the clock after they were read."""
+        """Committed groups without a receipt, in order, and the clock after they were read.
+
+        The first of them where there are many, so that they fit into memory; never none of some.
+        """
         ...
 
     def append(self, group: Group) -> None:
@@ -141,6 +154,10 @@ class BankJournal(Protocol):
         """Register balances; those that are registered already are replaced."""
         ...
 
-    def checkpoints(self, stream_id: str) -> Sequence[CheckpointSet]:
-        """All registered balances, by sequence, cutoff and provenance."""
+    def checkpoints(self, stream_id: str) -> Sequence[KeptSet]:
+        """All registered sets, by sequence, cutoff and provenance."""
+        ...
+
+    def checkpoint_set(self, stream_id: str, kept: KeptSet) -> CheckpointSet:
+        """The balances of a registered set; none where it is not registered."""
         ...

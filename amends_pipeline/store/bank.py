@@ -12,7 +12,7 @@ from amends_pipeline.bank.heads import KnownHead, Stream, empty_digest
 from amends_pipeline.bank.receipts import Standing
 from amends_pipeline.bank.values import Account, Group
 from amends_pipeline.kernel.errors import Contended
-from amends_pipeline.ports.bank import CheckpointSet
+from amends_pipeline.ports.bank import CheckpointSet, KeptSet
 from amends_pipeline.store import bank_refusals, bank_rows
 from amends_pipeline.store.bank_locked import LOCK_STREAM, PostgresLockedStream
 from amends_pipeline.store.bank_offered import LOCK_OFFERED, PostgresOfferedStream
@@ -56,12 +56,17 @@ JOIN amends_bank.account a ON a.stream_id = %s AND a.account_id = b.account_id
 ON CONFLICT (set_id, account_id) DO UPDATE SET raw_balance = excluded.raw_balance
 """
 SELECT_SETS: Final = """
-SELECT id, through_sequence, effective_cutoff, provenance_ref FROM amends_bank.checkpoint_set
+SELECT through_sequence, effective_cutoff, provenance_ref,
+    (SELECT count(*) FROM amends_bank.checkpoint c WHERE c.set_id = s.id)
+FROM amends_bank.checkpoint_set s
 WHERE stream_id = %s ORDER BY through_sequence, effective_cutoff, provenance_ref
 """
 SELECT_BALANCES: Final = """
-SELECT a.account_id, c.raw_balance::text FROM amends_bank.checkpoint c
-JOIN amends_bank.account a ON a.id = c.account_id WHERE c.set_id = %s ORDER BY a.account_id
+SELECT a.account_id, c.raw_balance::text FROM amends_bank.checkpoint_set s
+JOIN amends_bank.checkpoint c ON c.set_id = s.id
+JOIN amends_bank.account a ON a.id = c.account_id
+WHERE s.stream_id = %s AND s.through_sequence = %s AND s.effective_cutoff = %s
+    AND s.provenance_ref = %s ORDER BY a.account_id
 """
 
 
@@ -147,15 +152,20 @@ class PostgresBank:
             kept = transaction.execute(KEEP_BALANCES, (made, accounts, raw, here)).rowcount
             bank_refusals.check_kept(stream_id, expected=len(accounts), found=kept)
 
-    def checkpoints(self, stream_id: str) -> Sequence[CheckpointSet]:
-        """All registered balances."""
+    def checkpoints(self, stream_id: str) -> Sequence[KeptSet]:
+        """All registered sets."""
         with self._database.snapshot() as connection:
             names, _ = self._find(connection, stream_id)
-            sets = connection.execute(SELECT_SETS, (names.stream_id,), binary=True).fetchall()
-            return [
-                CheckpointSet(through, cutoff, provenance, _balances(connection, made))
-                for made, through, cutoff, provenance in sets
-            ]
+            rows = connection.execute(SELECT_SETS, (names.stream_id,), binary=True)
+            return [KeptSet(*row) for row in rows]
+
+    def checkpoint_set(self, stream_id: str, kept: KeptSet) -> CheckpointSet:
+        """The balances of a registered set."""
+        key = kept[:3]
+        with self._database.snapshot() as connection:
+            names, _ = self._find(connection, stream_id)
+            rows = connection.execute(SELECT_BALANCES, (names.stream_id, *key), binary=True)
+            return CheckpointSet(*key, {account_id: int(raw) for account_id, raw in rows})
 
     def _find(self, connection: Connection, stream_id: str) -> tuple[Names, Standing]:
         row = connection.execute(SELECT_STREAM, (stream_id,), binary=True).fetchone()
@@ -200,8 +210,3 @@ class PostgresBankSnapshot:
             cursor.itersize = GROUPS_AT_ONCE
             cursor.execute(SELECT_GROUPS, (self._names.stream_id, first, through, through))
             yield from bank_rows.groups_of(cursor, self._names, self._connection)
-
-
-def _balances(connection: Connection, set_id: int) -> dict[str, int]:
-    rows = connection.execute(SELECT_BALANCES, (set_id,), binary=True)
-    return {account_id: int(raw) for account_id, raw in rows}

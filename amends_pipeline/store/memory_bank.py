@@ -11,14 +11,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from threading import Lock
+from typing import Final
 
 from amends_pipeline.bank.heads import KnownHead, Stream, empty_digest
 from amends_pipeline.bank.posting import Asked, Facts
 from amends_pipeline.bank.receipts import NO_RECEIPT, Receipt, Standing, stamped, with_receipt
 from amends_pipeline.bank.values import Account, Group
 from amends_pipeline.kernel.errors import DatabaseUnavailable
-from amends_pipeline.ports.bank import CheckpointSet
+from amends_pipeline.ports.bank import CheckpointSet, KeptSet
 from amends_pipeline.store import bank_refusals
+
+STAMPED_AT_ONCE: Final = 10_000
+"""Groups that get their receipts in one transaction, at most."""
 
 
 def server_clock() -> str:
@@ -132,14 +136,17 @@ class MemoryBank:
             kept = table.checkpoints.setdefault((through, cutoff, provenance), {})
             kept.update(balances)
 
-    def checkpoints(self, stream_id: str) -> Sequence[CheckpointSet]:
-        """All registered balances."""
+    def checkpoints(self, stream_id: str) -> Sequence[KeptSet]:
+        """All registered sets."""
         table = self._tables.of(stream_id)
         with table.look:
-            return [
-                CheckpointSet(*key, dict(sorted(balances.items())))
-                for key, balances in sorted(table.checkpoints.items())
-            ]
+            return [KeptSet(*key, len(each)) for key, each in sorted(table.checkpoints.items())]
+
+    def checkpoint_set(self, stream_id: str, kept: KeptSet) -> CheckpointSet:
+        """The balances of a registered set."""
+        table, key = self._tables.of(stream_id), kept[:3]
+        with table.look:
+            return CheckpointSet(*key, dict(sorted(table.checkpoints.get(key, {}).items())))
 
 
 class MemoryLockedStream:
@@ -173,8 +180,9 @@ class MemoryLockedStream:
         return Facts(accounts, groups, (self._clock(), self._clock()))
 
     def unstamped(self) -> tuple[Sequence[Group], str]:
-        """Committed groups without a receipt, and the clock."""
-        return self._table.groups[len(self._table.receipts) :], self._clock()
+        """Committed groups without a receipt, or the first of them, and the clock."""
+        first = len(self._table.receipts)
+        return self._table.groups[first : first + STAMPED_AT_ONCE], self._clock()
 
     def append(self, group: Group) -> None:
         """Add the group that comes next."""

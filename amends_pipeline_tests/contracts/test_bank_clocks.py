@@ -5,8 +5,11 @@ from __future__ import annotations
 import pytest
 
 from amends_pipeline.bank.fold import fold_balance
-from amends_pipeline.bank.posting import Booking, decide, parse_posting
-from amends_pipeline_tests.contracts.bank_bench import NOON, Exported, command
+from amends_pipeline.bank.posting import Booking, decide, parse_posting, parse_replacement
+from amends_pipeline.flows.bank_export import looking
+from amends_pipeline.flows.bank_stamp import stamp
+from amends_pipeline.store import bank_locked, memory_bank
+from amends_pipeline_tests.contracts.bank_bench import NOON, Exported, command, link
 
 LATER = "2025-10-20T13:00:00.000Z"
 EARLIER = "2025-10-20T11:00:00.000Z"
@@ -14,7 +17,16 @@ EARLIER = "2025-10-20T11:00:00.000Z"
 
 def commit_only(bank, name):
     """What a poster does whose process ends before it can give a receipt."""
-    request = parse_posting(command(name))
+    _commit(bank, parse_posting(command(name)))
+
+
+def correct_only(bank, name, original):
+    """The same for a correction."""
+    request = parse_replacement(link(name, original), command(name), f"B-{name}-undo")
+    _commit(bank, request)
+
+
+def _commit(bank, request):
     with bank.journal.locked(bank.stream_id) as stream:
         decided = decide(stream.standing, stream.facts(request.asked), request)
         assert isinstance(decided, Booking)
@@ -99,6 +111,31 @@ def test_an_export_gives_the_missing_receipts(bank):
     assert export.receipts == [LATER, LATER]
     assert export.head["observed_at"] == LATER
     assert export.balance("ADA") == 200
+
+
+@pytest.mark.parametrize("ending", ["stamp", "post", "export", "look"])
+def test_many_groups_get_their_receipts_some_at_a_time(bank, monkeypatch, ending):
+    for store in (bank_locked, memory_bank):
+        monkeypatch.setattr(store, "STAMPED_AT_ONCE", 2)
+    commit_only(bank, "a")
+    correct_only(bank, "b", "a")  # sequences 2 and 3: two rows from the first on cut it in half
+    for name in "cde":
+        commit_only(bank, name)
+    bank.set_clock(LATER)
+    if ending == "stamp":
+        assert stamp(bank.journal, bank.stream_id) == 5
+    elif ending == "post":
+        assert bank.posted("f").group.available_at == LATER
+    elif ending == "look":
+        with looking(bank.journal, bank.stream_id) as export:
+            assert export.head.head_sequence == "6"
+            assert [group.available_at for group in export.groups] == [LATER] * 5
+    export = bank.export()
+    assert export.receipts == [LATER] * (6 if ending == "post" else 5)
+    assert export.fold()["status"] == "ok"
+    standing, _, heads, _ = bank.everything()
+    assert standing.stamped_sequence == standing.last_sequence
+    assert len(heads) == 1
 
 
 def test_the_same_command_gives_the_receipt_that_is_missing(bank):

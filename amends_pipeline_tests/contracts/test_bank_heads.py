@@ -12,7 +12,7 @@ from amends_pipeline.flows.bank_checkpoints import Wanted, keep, registry
 from amends_pipeline.flows.bank_export import looking
 from amends_pipeline.flows.bank_heads import accept, judge
 from amends_pipeline.kernel.errors import InputError, UnknownStream
-from amends_pipeline.ports.bank import CheckpointSet
+from amends_pipeline.ports.bank import CheckpointSet, KeptSet
 from amends_pipeline_tests.contracts.bank_bench import NOON, STREAM
 
 CUTOFF = "2025-10-20T00:00:00.000Z"
@@ -185,7 +185,10 @@ def test_checkpoints_become_registry_entries_when_asked_for(bank, exports):
     balances = {"ADA": -97_500, "BEN": -2_500, "CASH": 100_000, "FEES": -(10**60)}
     kept = CheckpointSet(2, CUTOFF, reference, balances)
     keep(bank.journal, bank.stream_id, kept)
-    assert bank.reopened().journal.checkpoints(bank.stream_id) == [kept]
+    journal = bank.reopened().journal
+    [only] = journal.checkpoints(bank.stream_id)
+    assert only == KeptSet(2, CUTOFF, reference, accounts=4)
+    assert journal.checkpoint_set(bank.stream_id, only) == kept
 
     export = bank.export(registry=registry([Wanted(kept, ["ADA", "FEES"])]))
     ada, fees = (each["checkpoint"] for each in export.context["checkpoint_registry"])
@@ -214,10 +217,13 @@ def test_balances_kept_again_replace_those_of_their_set(bank):
     for raw in (1, 2):
         keep(bank.journal, STREAM.stream_id, CheckpointSet(1, CUTOFF, "R-1", {"ADA": raw}))
     keep(bank.journal, STREAM.stream_id, CheckpointSet(1, CUTOFF, "R-2", {"BEN": 3}))
-    assert bank.journal.checkpoints(STREAM.stream_id) == [
+    sets = bank.journal.checkpoints(STREAM.stream_id)
+    assert [bank.journal.checkpoint_set(STREAM.stream_id, each) for each in sets] == [
         CheckpointSet(1, CUTOFF, "R-1", {"ADA": 2}),
         CheckpointSet(1, CUTOFF, "R-2", {"BEN": 3}),
     ]
+    nowhere = KeptSet(7, CUTOFF, "R-1", 1)
+    assert bank.journal.checkpoint_set(STREAM.stream_id, nowhere).raw_balances == {}
 
 
 def test_a_balance_of_an_unknown_account_is_refused_with_all_others(bank):

@@ -18,7 +18,7 @@ from amends_pipeline.flows.bank_answer import answer
 from amends_pipeline.flows.bank_checkpoints import keep
 from amends_pipeline.flows.bank_take import KEPT, Taken, origin_of, take, trusted
 from amends_pipeline.kernel.errors import AmendsError, InputError, UnknownStream
-from amends_pipeline.ports.bank import BankJournal, CheckpointSet
+from amends_pipeline.ports.bank import BankJournal, CheckpointSet, KeptSet
 from amends_pipeline.store.server import redact
 
 EVERY_JOURNALS = 1_000
@@ -185,7 +185,7 @@ def checkpoints(context: dg.AssetExecutionContext, config: Spacing, bank: BankRe
             why_not = _not_kept(made, wanted, sets, config.every_journals)
             if not why_not:
                 keep(journal, stream_id, wanted)
-                sets = [*(each for each in sets if each[:3] != wanted[:3]), wanted]
+                sets = _sets(journal, stream_id)
     note = why_not or f"A set was kept, after sequence {wanted.through_sequence}."
     yield dg.MaterializeResult(
         asset_key=BANK_CHECKPOINTS.key,
@@ -195,7 +195,7 @@ def checkpoints(context: dg.AssetExecutionContext, config: Spacing, bank: BankRe
 
 
 def _not_kept(
-    made: table.Table, wanted: CheckpointSet, sets: Sequence[CheckpointSet], every_journals: int
+    made: table.Table, wanted: CheckpointSet, sets: Sequence[KeptSet], every_journals: int
 ) -> str:
     """Say why a set is not kept; nothing where it is."""
     if "/offered/" in made.version:
@@ -209,8 +209,8 @@ def _not_kept(
     )
 
 
-def _sets(journal: BankJournal, stream_id: str) -> list[CheckpointSet]:
+def _sets(journal: BankJournal, stream_id: str) -> Sequence[KeptSet]:
     try:
-        return list(journal.checkpoints(stream_id))
+        return journal.checkpoints(stream_id)
     except UnknownStream:  # it is kept elsewhere
         return []

@@ -18,7 +18,7 @@ from amends_pipeline.defs.bank.table import Table
 from amends_pipeline.defs.inventory.metadata import ROW_COUNT, Metadata, cell, table
 from amends_pipeline.flows.bank_take import Taken
 from amends_pipeline.kernel.drawing import counted
-from amends_pipeline.ports.bank import CheckpointSet
+from amends_pipeline.ports.bank import CheckpointSet, KeptSet
 
 SHOWN_ROWS = 50
 """Rows of a table in metadata; the total stands beside it."""
@@ -252,13 +252,11 @@ def _line(line: Line) -> Mapping[str, str]:
 # --- the checkpoints
 
 
-def of_checkpoints(
-    note: str, kept: CheckpointSet | None, sets: Sequence[CheckpointSet]
-) -> Metadata:
+def of_checkpoints(note: str, kept: CheckpointSet | None, sets: Sequence[KeptSet]) -> Metadata:
     """Tell which set was kept, if one was, and which there are, the latest first."""
     return {
         "note": note,
-        ROW_COUNT: sum(len(each.raw_balances) for each in sets),
+        ROW_COUNT: sum(each.accounts for each in sets),
         "kept_rows": 0 if kept is None else len(kept.raw_balances),
         "through_sequence": "" if kept is None else str(kept.through_sequence),
         "effective_cutoff": "" if kept is None else kept.effective_cutoff,
@@ -268,10 +266,10 @@ def of_checkpoints(
     }
 
 
-def _set(each: CheckpointSet) -> Mapping[str, str]:
+def _set(each: KeptSet) -> Mapping[str, str]:
     return {
         "through_sequence": str(each.through_sequence),
         "effective_cutoff": each.effective_cutoff,
         "provenance_ref": each.provenance_ref,
-        "accounts": str(len(each.raw_balances)),
+        "accounts": str(each.accounts),
     }
