@@ -290,7 +290,8 @@ def test_an_overflow_fails_the_run_names_the_record_and_lets_readers_have_what_p
     assert parts["where"] == "partition 0, offset 2"
     assert parts["next_step"] == (
         "Declare the record out of the input: amends inventory set-aside --namespace main"
-        " --partition 0 --offset 2 --reason TEXT. The next run goes on after it."
+        " --partition 0 --offset 2 --reason TEXT. The next run goes on after it: launch refold, or"
+        " wait for it."
     )
     progress = main.ledger.store.progress(MAIN)
     assert progress.next_offset == 2

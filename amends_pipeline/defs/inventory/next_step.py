@@ -101,7 +101,7 @@ def after_error(error: AmendsError, unit: Unit) -> str | None:
             return (
                 f"Declare the record out of the input: amends inventory set-aside --namespace"
                 f" {unit.namespace} --partition {error.partition} --offset {error.offset}"
-                " --reason TEXT. The next run goes on after it."
+                " --reason TEXT. The next run goes on after it: launch refold, or wait for it."
             )
         case ProtocolStop():
             return _after_stop(unit)
