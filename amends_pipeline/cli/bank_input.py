@@ -15,12 +15,12 @@ from amends_pipeline.kernel.display import shown
 
 if TYPE_CHECKING:
     from amends_pipeline.bank.batches import Read
+    from amends_pipeline.cli.progress import Advance, Meters
     from amends_pipeline.cli.session import Session
 
 LAST_MOMENT = "9999-12-31T23:59:59.999Z"
 LINES = ".jsonl"
 
-Told = Callable[[int], object]
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
@@ -95,19 +95,17 @@ def values_of_groups(path: Path) -> object:
     return values
 
 
-def evidence_of(
-    groups: Path, accounts: Path, context: Path, told: Told = lambda _: None
-) -> Evidence:
+def evidence_of(groups: Path, accounts: Path, context: Path, meters: Meters) -> Evidence:
     """Read the three files of an export; groups are an array or, in a .jsonl file, one a line.
 
-    told: how many more lines were read. Raises InputError, for lines as they are read.
+    Raises InputError, for lines as they are read.
     """
     from amends_pipeline.bank import batches
 
     if groups.suffix != LINES:
         value = value_of(groups)
         return Evidence(lambda: batches.read_values(value), value_of(accounts), value_of(context))
-    lines, name = Lines(groups), _name_of(groups)
+    lines, name, told = Lines(groups), _name_of(groups), meters.start("history", "groups")
     return Evidence(
         lambda: batches.read_lines(_counted(lines, told), name),
         value_of(accounts),
@@ -116,20 +114,21 @@ def evidence_of(
 
 
 @contextmanager
-def evidence_of_stream(session: Session, stream_id: str, told: Told) -> Iterator[Evidence]:
+def evidence_of_stream(session: Session, stream_id: str, meters: Meters) -> Iterator[Evidence]:
     """Look at a live stream as at an export, for a block; its groups can be read once."""
     from amends_pipeline.bank import batches
     from amends_pipeline.bank.values import Context, plain, write_group
     from amends_pipeline.flows.bank_export import looking
 
     with session.ledger() as ledger, looking(ledger.bank, stream_id) as export:
+        told = meters.start("history", "groups")
         lines = _counted(map(write_group, export.groups), told)
         accounts = [plain(account) for account in export.accounts]
         context = plain(Context(export.head, ()))
         yield Evidence(lambda: batches.read_lines(lines), accounts, context)
 
 
-def _counted(lines: Iterable[bytes], told: Told) -> Iterator[bytes]:
+def _counted(lines: Iterable[bytes], told: Advance) -> Iterator[bytes]:
     for line in lines:
         told(1)
         yield line
@@ -228,13 +227,12 @@ def evidence(
 ) -> Iterator[Evidence]:
     """Read the files of an export, or a live stream, for a block. Raises UsageError, InputError."""
     with session.meters() as meters:
-        told = meters.start("history", "groups")
         if stream_id is not None and groups is accounts is context is None:
-            with evidence_of_stream(session, stream_id, told) as found:
+            with evidence_of_stream(session, stream_id, meters) as found:
                 yield found
         elif stream_id is None and groups and accounts and context:
             check_named_once(map(str, (groups, accounts, context)))
-            yield evidence_of(groups, accounts, context, told)
+            yield evidence_of(groups, accounts, context, meters)
         else:
             raise click.UsageError("Ask of all files, or of --stream.")
 

@@ -9,7 +9,9 @@ import click
 
 from amends_pipeline.cli.bank_input import evidence_options, stream_option, value_of
 from amends_pipeline.cli.output import Table, counted
+from amends_pipeline.cli.reading import STANDARD_INPUT
 from amends_pipeline.cli.session import Session, answering
+from amends_pipeline.kernel.errors import InputError
 
 if TYPE_CHECKING:
     from amends_pipeline.bank.codes import Rejection
@@ -142,6 +144,8 @@ def export(session: Session, stream_id: str, groups: Path, accounts: Path, conte
     from amends_pipeline.flows.bank_export import Files
     from amends_pipeline.flows.bank_export import export as run
 
+    if STANDARD_INPUT in map(str, (groups, accounts, context)):
+        raise InputError("export", expected="three files to write to", found=STANDARD_INPUT)
     with session.ledger() as ledger, session.meters() as meters:
         told = meters.start("export", "groups")
         done = run(ledger.bank, stream_id, Files(groups, accounts, context), on_groups=told)

@@ -82,6 +82,17 @@ def test_standard_input_is_read_once(bare, files, name):
         assert result.err == ("error: standard input: expected to be named once, found several -\n")
 
 
+def test_an_export_goes_to_no_standard_output(bare, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    open_stream(bare.ledger.bank, STREAM, ACCOUNTS)
+    asked = ["export", "--stream", STREAM.stream_id, "--accounts=a", "--context=c"]
+    result = bare.call("bank", *asked, "--groups=-")
+    assert (result.status, result.out, list(tmp_path.iterdir())) == (2, b"", [])
+    assert result.err == "error: export: expected three files to write to, found -\n"
+    assert bare.call("bank", *asked, "--groups=./-").status == 2
+    assert bare.call("bank", *asked, f"--groups={tmp_path / '-'}").status == 0
+
+
 # --- balances
 
 
