@@ -112,7 +112,7 @@ def _within_reach(heads: Heads, sums: Integers) -> bool:
     return swing < WITHIN_REACH - peak
 
 
-class _Weighed(NamedTuple):
+class _Ruled(NamedTuple):
     """A record of an odd key by its position, and the authority that gave way to another."""
 
     at: int
@@ -123,9 +123,9 @@ class _Weighed(NamedTuple):
 
 def _odd(
     batch: Assertions, standing: Standing, odd: Collection[int]
-) -> Mapping[int, Sequence[_Weighed]]:
+) -> Mapping[int, Sequence[_Ruled]]:
     """The records of each odd key, weighed one after the other."""
-    records: dict[int, list[_Weighed]] = {key: [] for key in sorted(odd)}
+    records: dict[int, list[_Ruled]] = {key: [] for key in sorted(odd)}
     if not odd:
         return records
     at = np.flatnonzero(np.isin(batch.keys, np.array(sorted(odd))))
@@ -138,7 +138,7 @@ def _odd(
         old = known[number]
         new = first(record) if old is None else rule(old, record).authority
         known[number] = new
-        records[record.key].append(_Weighed(position, record, old, new))
+        records[record.key].append(_Ruled(position, record, old, new))
     return records
 
 
@@ -182,7 +182,7 @@ class _Slow:
     def __init__(
         self,
         states: Mapping[int, KeyState],
-        odd: Mapping[int, Sequence[_Weighed]],
+        odd: Mapping[int, Sequence[_Ruled]],
         slices: Integers,
     ) -> None:
         self.changes: dict[int, KeyChange] = {}

@@ -20,10 +20,11 @@ from amends_pipeline.inventory.envelope import STATUS_DAY, Cause, EnvelopeBatch,
 from amends_pipeline.inventory.envelope_columns import Envelopes
 from amends_pipeline.inventory.keyfold import Folded, KeyFold
 from amends_pipeline.inventory.known_keys import KnownKeys
-from amends_pipeline.inventory.refold import INT64_MAX, KeyChange, Status
+from amends_pipeline.inventory.refold import KeyChange, Status
 from amends_pipeline.inventory.slice import Rejection, Slice
 from amends_pipeline.inventory.trial import Excess, first_excess
 from amends_pipeline.kernel.errors import CounterExhausted
+from amends_pipeline.kernel.integers import MAX_INT64
 
 Identity = tuple[int, str]
 
@@ -84,7 +85,7 @@ def decide(known: Known, slice_: Slice, base_sequence: int) -> Decision:
     when a version or a sequence would pass 64 bits.
     """
     folds, authorities, observations = _observe(known, slice_.accepted)
-    doubtful = {key for key, fold in folds.items() if fold.reach > INT64_MAX}
+    doubtful = {key for key, fold in folds.items() if fold.reach > MAX_INT64}
     if doubtful:
         excess = first_excess(known.keys, known.authorities, slice_.accepted, doubtful)
         if excess is not None:
@@ -169,7 +170,7 @@ def _publish(
 
 def _check_counters(base_sequence: int, envelopes: EnvelopeBatch) -> None:
     highest = max(envelopes.versions, default=0)
-    if highest > INT64_MAX or base_sequence + len(envelopes) > INT64_MAX:
+    if highest > MAX_INT64 or base_sequence + len(envelopes) > MAX_INT64:
         raise CounterExhausted(
             "output versions and outbox sequence",
             expected="at most 64 bits signed",

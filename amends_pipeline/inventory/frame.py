@@ -35,7 +35,7 @@ PAIRS_AT_ONCE: Final = 150_000
 _DAY_BITS: Final = 33
 
 
-class Moves(NamedTuple):
+class Movements(NamedTuple):
     """What records do to day totals, as columns in record order."""
 
     keys: Integers
@@ -87,7 +87,7 @@ class Frame:
     Days that the moves bring in stand among them from the beginning, without movement.
     """
 
-    def __init__(self, known: KnownKeys, moves: Moves) -> None:
+    def __init__(self, known: KnownKeys, moves: Movements) -> None:
         self.keys = np.unique(moves.keys)
         key_index = np.searchsorted(self.keys, moves.keys)
         codes = (key_index << _DAY_BITS) + (moves.days - EVERY_DAY)
@@ -209,7 +209,7 @@ class _Merged(NamedTuple):
         return _Merged(*(column[start:stop] for column in self))
 
 
-def _merged(frame: Frame, moves: Moves, slices: Integers) -> _Merged:
+def _merged(frame: Frame, moves: Movements, slices: Integers) -> _Merged:
     rows = frame.row_of_move
     sums, counts, records = moves.sums, moves.counts, moves.records
     causes = np.where(_changed(frame, rows, sums, counts), records, -1)
@@ -343,7 +343,7 @@ def _publish(frame: Frame, moves: _Merged) -> Published:
 
 
 def fold_together(
-    known: KnownKeys, moves: Moves, slices: Integers
+    known: KnownKeys, moves: Movements, slices: Integers
 ) -> tuple[list[Published], KeyChanges]:
     """Fold READY keys over all slices: what is published, in order, and the states after it.
 

@@ -19,14 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from amends_pipeline.inventory.refold import (
-    INT64_MAX,
-    INT64_MIN,
     KeyChange,
     KeyState,
     Rows,
     Span,
     Status,
 )
+from amends_pipeline.kernel.integers import MAX_INT64, MIN_INT64
 
 Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -178,14 +177,14 @@ def state_of(head: Iterable[int], rows: Rows) -> KeyState:
 
 def fits(state: KeyState) -> bool:
     """Whether a state can stand in columns: it is not blocked, and all of it fits 64 bits."""
-    if state.status is Status.BLOCKED or state.peak > INT64_MAX:
+    if state.status is Status.BLOCKED or state.peak > MAX_INT64:
         return False
     numbers = (state.rows.sums, state.rows.closes)
     return all(not column or _within(column) for column in numbers)
 
 
 def _within(column: Sequence[int]) -> bool:
-    return min(column) >= INT64_MIN and max(column) <= INT64_MAX
+    return min(column) >= MIN_INT64 and max(column) <= MAX_INT64
 
 
 def columns_of(states: Sequence[KeyState]) -> KeyColumns:

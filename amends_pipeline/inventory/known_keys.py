@@ -22,7 +22,8 @@ from amends_pipeline.inventory.key_columns import (
     state_of,
 )
 from amends_pipeline.inventory.key_rows import KeyRows
-from amends_pipeline.inventory.refold import INT64_MAX, KeyChange, KeyState
+from amends_pipeline.inventory.refold import KeyChange, KeyState
+from amends_pipeline.kernel.integers import MAX_INT64
 
 
 class KnownKeys(MutableMapping[int, KeyState]):
@@ -130,7 +131,7 @@ class KnownKeys(MutableMapping[int, KeyState]):
         heads = self._heads.take(keys)
         for at in np.flatnonzero(~self._rows.held(keys)).tolist():
             state = self._apart[int(keys[at])]
-            members = (*state[:5], min(state.peak, INT64_MAX), state.before, state.loaded_from)
+            members = (*state[:5], min(state.peak, MAX_INT64), state.before, state.loaded_from)
             for column, value in zip(heads, members, strict=True):
                 column[at] = value
         return heads
@@ -168,7 +169,7 @@ class KnownKeys(MutableMapping[int, KeyState]):
         self._reach(keys)
         if self._apart:
             self._settle(keys[np.isin(keys, list(self._apart))])
-        known_from = np.where(self._rows.held(keys), self._heads.loaded_from[keys], INT64_MAX)
+        known_from = np.where(self._rows.held(keys), self._heads.loaded_from[keys], MAX_INT64)
         more = np.flatnonzero(known_from < heads.loaded_from)
         kept = np.zeros_like(keys)
         kept[more] = self._rows.before(keys[more], heads.loaded_from[more])

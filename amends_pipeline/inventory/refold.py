@@ -18,9 +18,7 @@ from itertools import accumulate, compress, pairwise
 from typing import NamedTuple
 
 from amends_pipeline.kernel.instants import MIN_DAY
-
-INT64_MAX = 2**63 - 1
-INT64_MIN = -(2**63)
+from amends_pipeline.kernel.integers import MAX_INT64, MIN_INT64
 
 EVERY_DAY = MIN_DAY - 1
 """A day before all days: a change dated so changes every day of a key."""
@@ -261,6 +259,6 @@ def prune(rows: Rows, span: Span, stored: list[int]) -> tuple[Rows, Span]:
 
 def out_of_range(closes: list[int]) -> int | None:
     """Position of the first close that does not fit a signed 64-bit integer, or None."""
-    if not closes or (max(closes) <= INT64_MAX and min(closes) >= INT64_MIN):
+    if not closes or (max(closes) <= MAX_INT64 and min(closes) >= MIN_INT64):
         return None
-    return next(i for i, close in enumerate(closes) if not INT64_MIN <= close <= INT64_MAX)
+    return next(i for i, close in enumerate(closes) if not MIN_INT64 <= close <= MAX_INT64)

@@ -37,7 +37,7 @@ from amends_pipeline.kernel.joined import Joined
 from amends_pipeline.kernel.words import LOW_BYTES, WORD, words_of
 
 Integers = npt.NDArray[np.int64]
-Booleans = npt.NDArray[np.bool_]
+Flags = npt.NDArray[np.bool_]
 
 _TEXTS: Final = ("txn_id", "kind", "item", "location")
 _TIMES: Final = ("valid_time", "source_time")
@@ -63,7 +63,7 @@ _WORTH_KEEPING: Final = 64  # records that a pattern has read
 class RevisionColumns:
     """Revisions as columns of equal length; "" and 0 where a record is MALFORMED."""
 
-    sound: Booleans
+    sound: Flags
     """Which records decode."""
     txn_ids: pa.StringArray
     revisions: Integers
@@ -341,7 +341,7 @@ def _edges(run: _Run, pattern: _Pattern, rows: Integers) -> list[Integers]:
     return [run.starts[rows], *between, ends]
 
 
-def _placed(pattern: _Pattern, edges: list[Integers]) -> Booleans:
+def _placed(pattern: _Pattern, edges: list[Integers]) -> Flags:
     """Tell in which rows all pieces would have their lengths, and numbers a possible one.
 
     With that the edges are in order and none lies outside its record.
@@ -355,9 +355,7 @@ def _placed(pattern: _Pattern, edges: list[Integers]) -> Booleans:
     return placed
 
 
-def _only(
-    chosen: Booleans, rows: Integers, edges: list[Integers]
-) -> tuple[Integers, list[Integers]]:
+def _only(chosen: Flags, rows: Integers, edges: list[Integers]) -> tuple[Integers, list[Integers]]:
     if chosen.all():
         return rows, edges
     return rows[chosen], [each[chosen] for each in edges]
@@ -368,7 +366,7 @@ def _span(pattern: _Pattern, name: str, edges: list[Integers]) -> tuple[Integers
     return edges[at], edges[at + 1]
 
 
-def _equal_pieces(run: _Run, pattern: _Pattern, edges: list[Integers]) -> Booleans:
+def _equal_pieces(run: _Run, pattern: _Pattern, edges: list[Integers]) -> Flags:
     """Tell which rows have the pieces byte for byte; eight bytes are compared in a step."""
     equal = np.ones(len(edges[0]), np.bool_)
     for piece, begins in zip(pattern.pieces, edges[::2], strict=True):

@@ -21,9 +21,9 @@ from amends_pipeline.inventory.envelope import (
     Type,
 )
 from amends_pipeline.inventory.envelope_columns import Envelopes
-from amends_pipeline.inventory.refold import INT64_MAX, INT64_MIN
 from amends_pipeline.kernel.display import shown
 from amends_pipeline.kernel.instants import MAX_DAY
+from amends_pipeline.kernel.integers import MAX_INT64, MIN_INT64
 
 ViewRows = Mapping[OutputId, Envelope]
 
@@ -92,7 +92,7 @@ def malformation(
         return f"a key of partition {partition}", f"one of partition {home}"
     if envelope.type not in FAMILY_OF:
         return "a type from 1 to 6", str(envelope.type)
-    if not 1 <= envelope.version <= INT64_MAX:
+    if not 1 <= envelope.version <= MAX_INT64:
         return "a version from 1 to the largest 64-bit integer", str(envelope.version)
     return _day_defect(config, envelope) or _payload_defect(envelope) or _cause_defect(envelope)
 
@@ -106,7 +106,7 @@ def _day_defect(config: NamespaceConfig, envelope: Envelope) -> tuple[str, str] 
 
 
 def _payload_defect(envelope: Envelope) -> tuple[str, str] | None:
-    if not INT64_MIN <= envelope.close <= INT64_MAX:
+    if not MIN_INT64 <= envelope.close <= MAX_INT64:
         return "a close of 64 bits", str(envelope.close)
     stated = envelope.type in (Type.ALERT_RAISED, Type.BALANCE_STATED)
     if not stated and envelope.close != 0:
@@ -125,11 +125,11 @@ def _payload_defect(envelope: Envelope) -> tuple[str, str] | None:
 
 def _cause_defect(envelope: Envelope) -> tuple[str, str] | None:
     offset, txn_id, revision = envelope.cause
-    if not 0 <= offset <= INT64_MAX or not _names_a_record(txn_id, revision):
+    if not 0 <= offset <= MAX_INT64 or not _names_a_record(txn_id, revision):
         return "a cause with offset, txn_id and revision", shown(tuple(envelope.cause))
     return None
 
 
 def _names_a_record(txn_id: str, revision: int) -> bool:
     # No record that was accepted can have U+0000 in its texts, and PostgreSQL could not store it.
-    return bool(txn_id) and "\x00" not in txn_id and 1 <= revision <= INT64_MAX
+    return bool(txn_id) and "\x00" not in txn_id and 1 <= revision <= MAX_INT64

@@ -23,7 +23,7 @@ from amends_pipeline.inventory.assertions import (
     joined,
 )
 from amends_pipeline.inventory.authority import Authority
-from amends_pipeline.inventory.frame import Moves
+from amends_pipeline.inventory.frame import Movements
 from amends_pipeline.inventory.identities import Found, Identities
 
 MOST_ROUNDS: Final = 32
@@ -126,7 +126,7 @@ class Weighed:
 
     authorities: AuthorityColumns
     observations: ObservationColumns
-    moves: Moves
+    moves: Movements
     """Of the keys that are not odd."""
     odd: frozenset[int]
     """Keys that are blocked, or of which a transaction was or is in conflict."""
@@ -275,7 +275,7 @@ def _observations(parts: Iterable[_Observed]) -> ObservationColumns:
     return ObservationColumns(rows.take(np.argsort(at, kind="stable")))
 
 
-def _moves(batch: Assertions, parts: Iterable[_Moved], odd: set[int]) -> Moves:
+def _moves(batch: Assertions, parts: Iterable[_Moved], odd: set[int]) -> Movements:
     """All of them in the order of the assertions that caused them, without those of odd keys."""
     parts = list(parts)
     at = np.concatenate([each.at for each in parts])
@@ -294,4 +294,4 @@ def _moves(batch: Assertions, parts: Iterable[_Moved], odd: set[int]) -> Moves:
             for name in ("days", "sums", "counts")
         ),
     )
-    return Moves(*(column[order] for column in columns))
+    return Movements(*(column[order] for column in columns))

@@ -23,7 +23,7 @@ from amends_pipeline.kernel.instants import (
 from amends_pipeline.kernel.words import HIGH_BITS, Words, words_of
 
 Integers = npt.NDArray[np.int64]
-Booleans = npt.NDArray[np.bool_]
+Flags = npt.NDArray[np.bool_]
 
 _SHORTEST: Final = 20  # YYYY-MM-DDThh:mm:ssZ
 _LONGEST: Final = 35  # YYYY-MM-DDThh:mm:ss.fffffffff+hh:mm
@@ -46,7 +46,7 @@ class InstantColumns(NamedTuple):
     """UTC day numbers since 1970-01-01."""
     nanoseconds: Integers
     """Nanoseconds since the start of that day."""
-    sound: Booleans
+    sound: Flags
 
 
 def parse_instants(raw: bytes, starts: Integers, ends: Integers) -> InstantColumns:
@@ -89,7 +89,7 @@ class _Spelling(NamedTuple):
         headroom = bytes(128 - (10 if each == ord("0") else 1) for each in pattern)
         return cls(*(np.uint64(int.from_bytes(each, "little")) for each in (pattern, headroom)))
 
-    def pairs(self, words: Words) -> tuple[Integers, Booleans]:
+    def pairs(self, words: Words) -> tuple[Integers, Flags]:
         """Return two-digit numbers, one a byte, and which words are spelled so.
 
         A right digit leaves 0 to 9 of the exclusive or, a right mark leaves 0. With all bytes below
@@ -160,7 +160,7 @@ def _tails(characters: npt.NDArray[np.uint8], starts: Integers, length: int) -> 
 
 def _fractions(
     characters: npt.NDArray[np.uint8], starts: Integers, length: int
-) -> tuple[Integers, Booleans]:
+) -> tuple[Integers, Flags]:
     value = np.zeros(len(starts), np.int64)
     if length == 0:
         return value, np.ones(len(starts), np.bool_)
@@ -172,7 +172,7 @@ def _fractions(
     return value * 10 ** (_FRACTION_DIGITS + 1 - length), sound
 
 
-def _offsets(characters: npt.NDArray[np.uint8], starts: Integers) -> tuple[Integers, Booleans]:
+def _offsets(characters: npt.NDArray[np.uint8], starts: Integers) -> tuple[Integers, Flags]:
     """Read `+hh:mm` or `-hh:mm`."""
     sign = characters[starts]
     sound = ((sign == ord("+")) | (sign == ord("-"))) & (characters[starts + 3] == ord(":"))

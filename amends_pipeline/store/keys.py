@@ -15,13 +15,13 @@ from amends_pipeline.inventory.key_columns import KeyChanges
 from amends_pipeline.inventory.known_keys import KnownKeys
 from amends_pipeline.inventory.refold import (
     EVERY_DAY,
-    INT64_MAX,
     KeyChange,
     KeyState,
     Status,
     untouched,
 )
 from amends_pipeline.kernel.errors import InputError
+from amends_pipeline.kernel.integers import MAX_INT64
 from amends_pipeline.store import arrays, keys_together, page_columns, pages
 from amends_pipeline.store.at_once import Executes
 from amends_pipeline.store.pages import NO_PAGE
@@ -173,7 +173,7 @@ def _save(to: Executes, unit_id: int, changes: Mapping[int, Sequence[KeyChange]]
             arrays.int2s([state.status for state in states]),
             arrays.int8s([state.status_version for state in states]),
             # Stored below 0, where 64 bits reach one further: a balance may be -2^63.
-            arrays.int8s([-min(state.peak, INT64_MAX + 1) for state in states]),
+            arrays.int8s([-min(state.peak, MAX_INT64 + 1) for state in states]),
             arrays.int4s([_first_page(state) for state in states]),
         ]
         to.execute(SAVE_HEADS, (unit_id, *parameters))

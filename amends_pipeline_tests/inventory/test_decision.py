@@ -7,9 +7,10 @@ import pytest
 from amends_pipeline.inventory.config import parse_configuration
 from amends_pipeline.inventory.decision import decide
 from amends_pipeline.inventory.envelope import encoded_id
-from amends_pipeline.inventory.refold import INT64_MAX, Rows
+from amends_pipeline.inventory.refold import Rows
 from amends_pipeline.inventory.slice import read_slice
 from amends_pipeline.kernel.errors import CounterExhausted
+from amends_pipeline.kernel.integers import MAX_INT64
 from amends_pipeline_tests.driver import Shelf, drive, records, source, whole
 from amends_pipeline_tests.strategies import AWKWARD_KEYS
 from amends_pipeline_tests.tables import (
@@ -316,12 +317,12 @@ def test_accepted_records_stand_in_exactly_one_kind_of_evidence():
 @pytest.mark.parametrize(
     ("versions", "sequence", "text", "found"),
     [
-        (INT64_MAX - 1, 0, "A r2 AMEND day 1 -2", None),
-        (INT64_MAX, 0, "A r2 AMEND day 1 -2", f"version {INT64_MAX + 1}"),
-        (INT64_MAX, 0, "A r1 NEW day 1 -1", None),
-        (1, INT64_MAX - 1, "A r2 AMEND day 1 -2", None),
-        (1, INT64_MAX, "A r2 AMEND day 1 -2", f"sequence {INT64_MAX + 1}"),
-        (1, INT64_MAX, "A r1 NEW day 1 -1", None),
+        (MAX_INT64 - 1, 0, "A r2 AMEND day 1 -2", None),
+        (MAX_INT64, 0, "A r2 AMEND day 1 -2", f"version {MAX_INT64 + 1}"),
+        (MAX_INT64, 0, "A r1 NEW day 1 -1", None),
+        (1, MAX_INT64 - 1, "A r2 AMEND day 1 -2", None),
+        (1, MAX_INT64, "A r2 AMEND day 1 -2", f"sequence {MAX_INT64 + 1}"),
+        (1, MAX_INT64, "A r1 NEW day 1 -1", None),
     ],
 )
 def test_a_counter_that_would_leave_64_bits_is_an_error(versions, sequence, text, found):

@@ -14,8 +14,6 @@ from amends_pipeline.inventory.key_columns import SUFFIX_DAYS, KeyColumns, colum
 from amends_pipeline.inventory.known_keys import KnownKeys
 from amends_pipeline.inventory.refold import (
     EVERY_DAY,
-    INT64_MAX,
-    INT64_MIN,
     KeyChange,
     KeyState,
     Rows,
@@ -23,12 +21,13 @@ from amends_pipeline.inventory.refold import (
     Status,
     untouched,
 )
+from amends_pipeline.kernel.integers import MAX_INT64, MIN_INT64
 from amends_pipeline.store.pages import PAGE_DAYS
 from amends_pipeline_tests.columns import as_columns
 
 KEYS = st.integers(0, 3) | st.just(70)
-NUMBERS = st.integers(-99, 99) | st.sampled_from([INT64_MIN, INT64_MAX])
-WIDE = st.integers(-99, 99) | st.sampled_from([INT64_MAX + 1, INT64_MIN - 1])
+NUMBERS = st.integers(-99, 99) | st.sampled_from([MIN_INT64, MAX_INT64])
+WIDE = st.integers(-99, 99) | st.sampled_from([MAX_INT64 + 1, MIN_INT64 - 1])
 
 
 DAYS = st.integers(-99, 99) | st.integers(-3, 3)
@@ -95,12 +94,12 @@ def test_columns_read_as_the_states_that_they_were_made_of(data):
         ({}, True),
         ({"status": Status.UNTOUCHED}, True),
         ({"status": Status.BLOCKED}, False),
-        ({"peak": INT64_MAX}, True),
-        ({"peak": INT64_MAX + 1}, False),
-        ({"rows": Rows([1], [INT64_MIN], [1], [INT64_MAX], [True], [True], [1], [1])}, True),
-        ({"rows": Rows([1], [INT64_MIN - 1], [1], [0], [True], [True], [1], [1])}, False),
-        ({"rows": Rows([1], [INT64_MAX + 1], [1], [0], [True], [True], [1], [1])}, False),
-        ({"rows": Rows([1], [0], [1], [INT64_MAX + 1], [True], [True], [1], [1])}, False),
+        ({"peak": MAX_INT64}, True),
+        ({"peak": MAX_INT64 + 1}, False),
+        ({"rows": Rows([1], [MIN_INT64], [1], [MAX_INT64], [True], [True], [1], [1])}, True),
+        ({"rows": Rows([1], [MIN_INT64 - 1], [1], [0], [True], [True], [1], [1])}, False),
+        ({"rows": Rows([1], [MAX_INT64 + 1], [1], [0], [True], [True], [1], [1])}, False),
+        ({"rows": Rows([1], [0], [1], [MAX_INT64 + 1], [True], [True], [1], [1])}, False),
     ],
 )
 def test_only_what_fits_64_bits_and_is_not_blocked_stands_in_columns(change, fitting):
@@ -176,7 +175,7 @@ class KeptKeys(RuleBasedStateMachine):
         keys = self.some(data)
         told = self.known.heads(ascending(*keys))
         expected = [
-            (*state[:5], min(state.peak, INT64_MAX), state.before, state.loaded_from)
+            (*state[:5], min(state.peak, MAX_INT64), state.before, state.loaded_from)
             for _, state in sorted(self.model.items())
             if state.key in keys
         ]

@@ -6,8 +6,6 @@ from hypothesis import strategies as st
 
 from amends_pipeline.inventory.refold import (
     EVERY_DAY,
-    INT64_MAX,
-    INT64_MIN,
     NOTHING,
     Rows,
     Span,
@@ -20,6 +18,7 @@ from amends_pipeline.inventory.refold import (
     refold_whole,
     untouched,
 )
+from amends_pipeline.kernel.integers import MAX_INT64, MIN_INT64
 
 
 def plain(opening: int, threshold: int, totals: dict[int, Total]) -> dict[int, tuple]:
@@ -199,10 +198,10 @@ def test_a_day_that_came_to_nothing_is_left_out_unless_it_was_stored_or_publishe
     ("closes", "position"),
     [
         ([], None),
-        ([INT64_MAX, INT64_MIN, 0], None),
-        ([0, INT64_MAX + 1, INT64_MIN - 1], 1),
-        ([INT64_MIN - 1], 0),
-        ([INT64_MAX, INT64_MIN, INT64_MAX + 1], 2),
+        ([MAX_INT64, MIN_INT64, 0], None),
+        ([0, MAX_INT64 + 1, MIN_INT64 - 1], 1),
+        ([MIN_INT64 - 1], 0),
+        ([MAX_INT64, MIN_INT64, MAX_INT64 + 1], 2),
     ],
 )
 def test_a_close_fits_when_64_signed_bits_hold_it(closes, position):
@@ -210,8 +209,8 @@ def test_a_close_fits_when_64_signed_bits_hold_it(closes, position):
 
 
 def test_closes_are_exact_beyond_64_bits():
-    rows = merge(INT64_MAX, Rows.none(), {1: Total(INT64_MAX, 1), 2: Total(-INT64_MAX, 1)})[0]
-    assert refold_whole(INT64_MAX, 0, rows)[0].closes == [2 * INT64_MAX, INT64_MAX]
+    rows = merge(MAX_INT64, Rows.none(), {1: Total(MAX_INT64, 1), 2: Total(-MAX_INT64, 1)})[0]
+    assert refold_whole(MAX_INT64, 0, rows)[0].closes == [2 * MAX_INT64, MAX_INT64]
 
 
 def test_a_key_that_no_record_named_has_no_rows_and_no_version():
