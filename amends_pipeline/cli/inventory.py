@@ -10,7 +10,7 @@ import click
 
 from amends_pipeline.cli import looking, namespaces
 from amends_pipeline.cli.output import counted
-from amends_pipeline.cli.session import Session, answering, complain, namespace_option
+from amends_pipeline.cli.session import Integer, Session, answering, complain, namespace_option
 
 NEGATIVE_VERDICT = 1
 
@@ -69,7 +69,7 @@ def provision(session: Session, configuration: Path) -> None:
 @namespace_option
 @click.option(
     "--partition",
-    type=click.IntRange(min=0),
+    type=Integer(min=0),
     default=0,
     show_default=True,
     help="Where a line goes that does not decode, and so has no stock key.",
@@ -119,12 +119,12 @@ def append(
 @namespace_option
 @click.option(
     "--slice-records",
-    type=click.IntRange(min=1),
+    type=Integer(min=1),
     help="Records that are decided together; only versions, causes and order depend on it.",
 )
 @click.option(
     "--commit-records",
-    type=click.IntRange(min=1),
+    type=Integer(min=1),
     help="Records whose decisions share a commit; no result depends on it.",
 )
 @answering
@@ -180,8 +180,8 @@ def verify(session: Session, namespace: str, accept: Path | None) -> int:
 
 @inventory.command("set-aside")
 @namespace_option
-@click.option("--partition", type=click.IntRange(min=0), required=True)
-@click.option("--offset", type=click.IntRange(min=0), required=True)
+@click.option("--partition", type=Integer(min=0), required=True)
+@click.option("--offset", type=Integer(min=0), required=True)
 @click.option("--reason", required=True, help="Why; it stays on record.")
 @answering
 def set_aside(session: Session, namespace: str, partition: int, offset: int, reason: str) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from amends_pipeline.cli.output import counted
-from amends_pipeline.cli.session import Session, answering, namespace_option
+from amends_pipeline.cli.session import Integer, Session, answering, namespace_option
 
 
 @click.command()
@@ -15,7 +15,7 @@ from amends_pipeline.cli.session import Session, answering, namespace_option
 @namespace_option
 @click.option(
     "--partition",
-    type=click.IntRange(min=0),
+    type=Integer(min=0),
     help="Replace what is accepted of this partition, and leave the others as they are.",
 )
 @answering
@@ -128,6 +128,7 @@ def _asked(namespace: str) -> str:
     try:
         answer: str = click.prompt(question, err=True)
     except click.Abort as abort:
+        click.echo(err=True)  # the question stands on a line of its own
         if isinstance(abort.__context__, KeyboardInterrupt):
             raise
         expected = f"{shown(namespace)}, typed or with --yes"

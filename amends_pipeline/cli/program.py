@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 import click
+from click.shell_completion import shell_complete
 
 from amends_pipeline.cli.output import abandon
 from amends_pipeline.cli.session import Session, complain
@@ -23,6 +24,8 @@ from amends_pipeline.kernel.errors import AmendsError
 
 NAME = "amends"
 DEBUG_VARIABLE = "AMENDS_DEBUG"
+COMPLETE_VARIABLE = "_AMENDS_COMPLETE"
+"""A shell sets it when it asks how a line may go on."""
 OPERATION_ERROR = 3
 INTERRUPTED = 130
 NOBODY_READS = 141  # what a shell says of a process that SIGPIPE ended
@@ -76,6 +79,8 @@ class Program(click.Group):
         **extra: Any,  # noqa: ANN401 - what click's own signature says
     ) -> NoReturn:
         """Run with `args` (the process's own if None), and end the process with a status."""
+        if instruction := os.environ.get(COMPLETE_VARIABLE):
+            sys.exit(shell_complete(self, {}, NAME, COMPLETE_VARIABLE, instruction))
         arguments = sys.argv[1:] if args is None else list(args)
         extra.pop("prog_name", None)  # whatever file started us, help and messages say `amends`
         sys.exit(self._ended(arguments, extra))
@@ -128,7 +133,12 @@ def _tell(message: str, error: Exception) -> None:
     complain(without_passwords(message))
 
 
-@click.command(NAME, cls=Program)
+@click.command(
+    NAME,
+    cls=Program,
+    epilog=f'Bash completes words after eval "$({COMPLETE_VARIABLE}=bash_source {NAME})";'
+    " zsh and fish have sources too.",
+)
 @click.option(
     "--home",
     type=click.Path(path_type=Path, file_okay=False),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from time import monotonic
 from typing import TYPE_CHECKING, Protocol
 
@@ -60,7 +60,8 @@ class _Lines:
             if now - told >= LINE_SECONDS:
                 told = now
                 rate = done / (now - began)
-                click.echo(f"{name}: {done}{of} {unit}, {rate:.0f}/s", err=True)
+                with suppress(OSError):  # the work goes on when nobody hears of it any more
+                    click.echo(f"{name}: {done}{of} {unit}, {rate:.0f}/s", err=True)
 
         return advance
 

@@ -1,7 +1,8 @@
 """Input files of a command: each is read twice, once to see that none must be refused.
 
-What cannot be read twice (standard input, a pipe) is copied to a temporary file first. Memory stays
-bounded whatever the input. What stands in a file is the matter of `flows.reading`.
+What cannot be read twice (standard input, a pipe) is copied to a temporary file first. It has no
+name, so that nothing is left of it however we end. Memory stays bounded whatever the input. What
+stands in a file is the matter of `flows.reading`.
 """
 
 from __future__ import annotations
@@ -10,10 +11,11 @@ import stat
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import partial
 from io import BufferedReader
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import BinaryIO, NamedTuple, cast
 
 from amends_pipeline.flows.append import Line, checked
 from amends_pipeline.flows.reading import BLOCK_BYTES, Format, lines, readable, told
@@ -22,6 +24,8 @@ from amends_pipeline.kernel.errors import InputError, OperationError
 
 STANDARD_INPUT = "-"
 
+Opening = Callable[[], AbstractContextManager[BinaryIO]]
+
 
 class Input(NamedTuple):
     """One named input that can be read again and again."""
@@ -29,12 +33,12 @@ class Input(NamedTuple):
     name: str
     """For messages: escaped and quoted."""
     format: Format
-    path: Path
-    """The file itself, or the copy of what could be read only once."""
+    opened: Opening
+    """Open the file, or go back to the start of the copy of what could be read only once."""
 
     def lines(self) -> Iterator[Line]:
         """Its records, empty lines included. Raises InputError."""
-        with readable(self.name), self.path.open("rb") as stream:
+        with readable(self.name), self.opened() as stream:
             yield from lines(stream, self.format, self.name)
 
 
@@ -81,7 +85,7 @@ def _input(name: str, given: Format | None, copies: ExitStack) -> Input:
     path = Path(name)
     with readable(shown(name)):
         if stat.S_ISREG(path.stat().st_mode):
-            return Input(shown(name), format_, path)
+            return Input(shown(name), format_, lambda: path.open("rb"))
         with path.open("rb") as stream:
             return Input(shown(name), format_, _copied(shown(name), stream, copies))
 
@@ -93,18 +97,24 @@ def standard_input() -> BufferedReader:
     return cast("BufferedReader", sys.stdin.buffer)
 
 
-def _copied(name: str, stream: BufferedReader, copies: ExitStack) -> Path:
+def _copied(name: str, stream: BufferedReader, copies: ExitStack) -> Opening:
     """Copy a stream that may be read only once; the copy lives as long as `copies`."""
     try:
-        folder = copies.enter_context(tempfile.TemporaryDirectory(prefix="amends-"))
-        path = Path(folder, "input")
-        with path.open("wb") as copy:
-            while block := _block(name, stream):
-                copy.write(block)
+        copy = tempfile.TemporaryFile()  # noqa: SIM115 - `copies` closes it
+        copies.callback(copy.close)
+        while block := _block(name, stream):
+            copy.write(block)
+        copy.flush()
     except OSError as error:
         where = f"temporary copy of {name}"
         raise OperationError(where, expected="room for it", found=told(error)) from error
-    return path
+    return partial(_again, copy)
+
+
+@contextmanager
+def _again(copy: BinaryIO) -> Iterator[BinaryIO]:
+    copy.seek(0)
+    yield copy
 
 
 def _block(name: str, stream: BufferedReader) -> bytes:

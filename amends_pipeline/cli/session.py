@@ -90,6 +90,12 @@ def answering(function: Callable[..., int | None]) -> Callable[..., int | None]:
     return command
 
 
+class Integer(click.IntRange):
+    """An integer in a range. Click's own name for one, "integer range", is no word for people."""
+
+    name = "integer"
+
+
 namespace_option = click.option(
     "--namespace", required=True, metavar="N", help="The namespace, by name."
 )

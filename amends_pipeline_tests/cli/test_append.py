@@ -251,10 +251,10 @@ def test_what_cannot_be_read_is_told_before_anything_is_appended(amends, tmp_pat
 
 
 def test_a_temporary_copy_without_room_is_an_operation_error(amends, monkeypatch):
-    def no_room(**_):
+    def no_room():
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(tempfile, "TemporaryDirectory", no_room)
+    monkeypatch.setattr(tempfile, "TemporaryFile", no_room)
     result = amends.on("append", "-", given=b"one\n")
     assert result.status == 3
     assert result.err == (

@@ -99,6 +99,10 @@ def test_the_place_of_an_unexpected_failure_is_shown_on_demand(monkeypatch):
             "Invalid value for '--partition': -1 is not in the range x>=0.",
         ),
         (
+            ("inventory", "append", "--namespace", "main", "--partition", "p0", "-"),
+            "Invalid value for '--partition': 'p0' is not a valid integer.",
+        ),
+        (
             ("inventory", "drain", "--namespace", "main", "--slice-records", "0"),
             "Invalid value for '--slice-records': 0 is not in the range x>=1.",
         ),

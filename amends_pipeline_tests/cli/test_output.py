@@ -123,6 +123,19 @@ def test_a_terminal_gets_bars_that_vanish(capsys, clock, monkeypatch):
     assert capsys.readouterr().out == ""
 
 
+class Deaf(io.StringIO):
+    def write(self, _text):
+        raise BrokenPipeError
+
+
+def test_work_goes_on_when_nobody_hears_of_it(clock, monkeypatch):
+    monkeypatch.setattr(sys, "stderr", Deaf())
+    with progress.meters() as meters:
+        advance = meters.start("append", "records")
+        clock.now += 2
+        advance(1)
+
+
 def test_without_a_standard_error_nothing_is_told(monkeypatch):
     monkeypatch.setattr(sys, "stderr", None)
     with progress.meters() as meters:

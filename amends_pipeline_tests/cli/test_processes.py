@@ -194,6 +194,27 @@ def test_a_full_disk_is_an_operation_error(long_view):
         )
 
 
+def test_a_shell_learns_how_a_line_may_go_on(tmp_path):
+    shell = Shell(
+        tmp_path, _AMENDS_COMPLETE="bash_complete", COMP_WORDS="amends inventory re", COMP_CWORD="2"
+    )
+    assert shell.call() == (0, b"plain,rebuild\nplain,remove\nplain,reproject\n", "")
+
+
+def test_nothing_is_left_of_standard_input_whoever_ends_us(shell, tmp_path):
+    shell.provision(configuration())
+    copies = tmp_path / "copies"
+    copies.mkdir()
+    shell.environment["TMPDIR"] = str(copies)
+    with shell.start("inventory", "append", "--namespace", shell.namespace, "-") as process:
+        # More than a pipe holds: when it is written, a part of it is copied.
+        process.stdin.write(b"x" * 1_000_000)
+        process.stdin.flush()
+        process.kill()
+        process.wait(SECONDS)
+    assert list(copies.iterdir()) == []
+
+
 @pytest.fixture
 def heard():
     """Interrupts are heard by what is started, although shells have background jobs ignore them."""
