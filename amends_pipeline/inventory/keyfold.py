@@ -160,7 +160,8 @@ class KeyFold:
         else:
             old, new, span = self._folded()
         rows, published = reconcile(old, new, span)
-        reasons = tuple(sorted(self.reasons, key=lambda r: (r[0].encode(), r[1])))
+        # Code points sort as their UTF-8 bytes do.
+        reasons = tuple(sorted(self.reasons))
         restated = (self.status, reasons) != (state.status, state.reasons)
         rows, span = prune(rows, span, state.rows.days)
         folded = state._replace(

@@ -334,8 +334,10 @@ def test_a_counter_that_would_leave_64_bits_is_an_error(versions, sequence, text
     if found is None:
         assert decide(known, slice_, sequence).accepted == 1
     else:
-        with pytest.raises(CounterExhausted, match=found):
+        with pytest.raises(CounterExhausted, match=found) as stop:
             decide(known, slice_, sequence)
+        assert stop.value.where == "output versions and outbox sequence"
+        assert stop.value.expected == "at most 64 bits signed"
 
 
 def test_a_decision_holds_what_is_new_and_no_more():
@@ -344,7 +346,7 @@ def test_a_decision_holds_what_is_new_and_no_more():
     slice_ = read_slice(run.config, 0, records(source(history(text))), frozenset())
     decision = decide(run.shelf.known(slice_, whole), slice_, 5)
     assert sorted(decision.authorities) == [(0, "ISSUE-002"), (1, "X")]
-    assert sorted(decision.keys) == [0, 1]
+    assert {key: change.headed for key, change in decision.keys.items()} == {0: False, 1: True}
     assert len(decision.envelopes) == len(decision.envelopes.causes) == 1
     assert [(each.txn_id, each.offset) for each in decision.observations] == [
         ("ISSUE-001", 0),

@@ -177,6 +177,16 @@ STORIES = {
         b day 1: 80
         """,
     ),
+    "cancellations in conflict, and one that resolves it, make no day": (
+        """
+        A r1 CANCEL day 1
+        A r1 CANCEL day 2
+        A r2 CANCEL day 3
+        """,
+        """
+        a READY
+        """,
+    ),
     "the first day of all and the last": (
         """
         A r1 NEW day 1 at 00:00:00 -5

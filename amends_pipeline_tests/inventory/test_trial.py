@@ -28,6 +28,12 @@ OVERFLOWS = {
         2,
         2,
     ),
+    "one of two days that moved at once could bring it back": (
+        "A r1 NEW day 1 -5; B r1 NEW day 2 5; A r2 AMEND day 3 -5; C r1 NEW day 1 -9",
+        2,
+        2,
+    ),
+    "a key that moves nothing comes first": ("b/X r1 CANCEL day 1; A r1 NEW day 1 1", 1, 1),
     "the next record is of another day": ("A r1 NEW day 1 1; B r1 NEW day 2 -1", 0, 1),
     "the next record is of another key": ("A r1 NEW day 1 1; b/B r1 NEW day 1 -1", 0, 1),
     "another key's stale record counts too": (
@@ -64,6 +70,7 @@ OVERFLOWS = {
 STILL_OPEN = {
     "the log ends at the offending record",
     "records before it stand",
+    "a key that moves nothing comes first",
     "the day stays out",
     "the day came back and fell out again",
 }
