@@ -31,6 +31,7 @@ import psycopg
 from amends_pipeline.kernel.errors import DatabaseUnavailable
 from amends_pipeline.store import keeper, libpq
 from amends_pipeline.store.leftovers import is_still
+from amends_pipeline.store.runner import give_to_owner
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -204,7 +205,10 @@ class Lease:
                     with contextlib.suppress(FileExistsError):
                         self.home.mkdir(parents=True, exist_ok=True)
                         self.folder.mkdir(mode=0o711 if os.geteuid() == 0 else 0o700)
-                descriptor = os.open(self.folder / keeper.LEASE, os.O_RDWR | os.O_CREAT, 0o600)
+                        made = os.open(self.folder, os.O_DIRECTORY | os.O_NOFOLLOW)
+                        give_to_owner(self.home, made)
+                        os.close(made)
+                descriptor = keeper.open_ours(self.folder / keeper.LEASE, os.O_RDWR)
                 got = keeper.try_lock(descriptor, fcntl.LOCK_SH)
                 if got and is_still(self.folder / keeper.LEASE, os.fstat(descriptor)):
                     return descriptor
@@ -254,6 +258,9 @@ class Lease:
         return True
 
     def _start_keeper(self) -> None:
+        room = os.statvfs(self.folder)
+        if room.f_blocks and not room.f_bavail:  # neither the server nor its refusal has a place
+            raise self._unavailable("room on the disk for a server to start", "none")
         binaries = find_binaries(made_by=data_major(self.folder / keeper.DATA))
         settings = [f"{name}={value}" for name, value in self._settings.items()]
         command: list[str | Path] = [
@@ -266,7 +273,8 @@ class Lease:
             f"{self._linger}",
         ]
         try:
-            with (self.folder / keeper.KEEPER_LOG).open("ab") as log:
+            log_file = self.folder / keeper.KEEPER_LOG
+            with os.fdopen(keeper.open_ours(log_file, os.O_WRONLY | os.O_APPEND), "ab") as log:
                 # Its status tells nothing: a launcher may be killed like anything else, and is
                 # followed by another.
                 subprocess.run(

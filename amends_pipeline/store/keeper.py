@@ -24,6 +24,7 @@ import contextlib
 import fcntl
 import hashlib
 import os
+import re
 import shutil
 import signal
 import stat
@@ -39,7 +40,14 @@ if __name__ == "__main__":  # -I and -S leave only the standard library to be fo
     sys.path.append(str(Path(__file__).resolve().parents[2]))
 
 from amends_pipeline.store.leftovers import is_still, sweep, workers
-from amends_pipeline.store.runner import RefusedError, Runner, choose_runner, give, initdb_of
+from amends_pipeline.store.runner import (
+    RefusedError,
+    Runner,
+    choose_runner,
+    give,
+    give_to_owner,
+    initdb_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,6 +70,9 @@ SOCKET_FOLDER_BYTES = (107 if sys.platform == "linux" else 103) - len(f"/.s.PGSQ
 STARTS_REFUSED = 3  # as many errors soon after a start, one after another, are no accident
 SOON_SECONDS = 10.0
 LOG_BYTES = 4_000_000
+SAYING = re.compile(
+    r"(?P<process>\[\d+\] )?(?P<level>FATAL|PANIC|HINT|DETAIL|\berror): +(?P<text>.*)"
+)
 
 
 class Keeper:
@@ -78,19 +89,23 @@ class Keeper:
     def run(self) -> None:
         """Be the keeper if there is none; return when the server has been stopped or refused."""
         with contextlib.ExitStack() as stack:
-            lease = os.open(self.folder / LEASE, os.O_RDWR)
+            lease = os.open(self.folder / LEASE, os.O_RDWR | os.O_NOFOLLOW)
             stack.callback(os.close, lease)
-            own = os.open(self.folder / KEEPER_LOCK, os.O_RDWR | os.O_CREAT, 0o600)
-            stack.callback(os.close, own)  # closed before the lease: who gets that finds no keeper
             self.home = os.fstat(lease)
+            try:
+                own = open_ours(self.folder / KEEPER_LOCK, os.O_RDWR)
+            except OSError as error:
+                self._tell(f"{error.strerror}: {error.filename}")
+                return
+            stack.callback(os.close, own)  # closed before the lease: who gets that finds no keeper
             if not try_lock(own, fcntl.LOCK_EX) or not is_still(
                 self.folder / KEEPER_LOCK, os.fstat(own)
             ):
                 return
-            os.truncate(own, 0)
-            os.write(own, f"{os.getpid()}\n".encode())
-            (self.folder / FAILURE).unlink(missing_ok=True)
             try:
+                os.truncate(own, 0)
+                os.write(own, f"{os.getpid()}\n".encode())
+                (self.folder / FAILURE).unlink(missing_ok=True)
                 self._keep(lease)
             except RefusedError as refusal:
                 self._tell(str(refusal))
@@ -104,7 +119,8 @@ class Keeper:
 
     def _tell(self, why: str) -> None:
         if self._at_home():
-            write_whole(self.folder / FAILURE, why.encode(errors="replace"))
+            with contextlib.suppress(OSError):  # a full disk has no place for it
+                write_whole(self.folder / FAILURE, why.encode(errors="replace"))
 
     def _at_home(self) -> bool:
         return is_still(self.folder / LEASE, self.home)
@@ -149,8 +165,7 @@ class Keeper:
                 made = self.runner.spawn([initdb, *options], subprocess.PIPE)
                 lines = made.communicate()[0].decode(errors="replace").strip().splitlines()
             if made.returncode != 0:
-                told = [line for line in lines if "error:" in line] or lines[-3:]
-                message = f"initdb ended with status {made.returncode}: {'; '.join(told)}"
+                message = f"initdb ended with status {made.returncode}: {reason(lines)}"
                 raise RefusedError(message)
             fresh.rename(self.data)
             descriptor = os.open(self.folder, os.O_RDONLY)
@@ -175,7 +190,7 @@ class Keeper:
         log = self.folder / SERVER_LOG
         if log.exists() and log.stat().st_size > LOG_BYTES:
             log.replace(log.with_suffix(".log.1"))
-        with log.open("ab") as words:
+        with os.fdopen(open_ours(log, os.O_WRONLY | os.O_APPEND), "ab") as words:
             self.log_start = words.tell()
             self.server = self.runner.spawn(command, words.fileno())
         self.started = time.monotonic()
@@ -193,10 +208,7 @@ class Keeper:
         with (self.folder / SERVER_LOG).open("rb") as log:
             log.seek(self.log_start)
             lines = log.read().decode(errors="replace").strip().splitlines()
-        told = [line for line in lines if "FATAL:" in line or "HINT:" in line] or lines[-2:]
-        return (
-            f"the server ended with status {self.server.returncode}: {'; '.join(told) or 'no word'}"
-        )
+        return f"the server ended with status {self.server.returncode}: {reason(lines)}"
 
     def _stop(self) -> None:
         steps = ((signal.SIGINT, STOP_SECONDS), (signal.SIGQUIT, 5.0), (signal.SIGKILL, 5.0))
@@ -219,6 +231,32 @@ class Keeper:
         with contextlib.suppress(OSError):
             if self.socket.parent != self.folder:
                 self.socket.rmdir()
+
+
+def reason(lines: Sequence[str]) -> str:
+    """Return what a server or initdb says of its end, without what it told to others meanwhile."""
+    told, speaker = [], None
+    for line in lines:
+        found = SAYING.search(line)
+        if found is None or found["text"].startswith("the database system is "):
+            continue
+        if found["level"] not in {"HINT", "DETAIL"}:
+            speaker = found["process"]
+        elif found["process"] != speaker:
+            continue
+        told.append(found["text"].strip())
+    return "; ".join(dict.fromkeys(told or lines[-2:])) or "no word"
+
+
+def open_ours(path: Path, flags: int) -> int:
+    """Open a file of the folder, made if missing.
+
+    A link is not followed: it is none of ours, and a keeper that root runs must not write where
+    somebody else points. What root makes in a folder of another user is that user's.
+    """
+    descriptor = os.open(path, flags | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    give_to_owner(path.parent, descriptor)
+    return descriptor
 
 
 def try_lock(descriptor: int, kind: int) -> bool:

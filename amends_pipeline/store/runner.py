@@ -168,6 +168,13 @@ def give(folder: Path, runner: Runner) -> None:
     os.chown(folder, runner.uid, runner.gid)
 
 
+def give_to_owner(folder: Path, made: int) -> None:
+    """Make what root has opened in another user's folder that user's, who else is locked out."""
+    if os.geteuid() == 0 and os.fstat(made).st_uid == 0:
+        owner = folder.stat()
+        os.fchown(made, owner.st_uid, owner.st_gid)
+
+
 @contextlib.contextmanager
 def initdb_of(binaries: Path) -> Iterator[Path]:
     """Give an initdb that works for a block.

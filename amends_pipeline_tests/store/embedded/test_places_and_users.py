@@ -113,6 +113,49 @@ def test_a_deleted_home_ends_the_server_and_a_new_one_starts_at_its_place(home, 
     assert comes_true(lambda: not [process for process in processes if is_alive(process)])
 
 
+@pytest.mark.parametrize("name", ["lease", "keeper.lock", "keeper.log", "server.log"])
+def test_a_planted_link_is_not_followed(home, furnish, name):
+    furnish(home)
+    (home / "postgres" / name).symlink_to(home / "elsewhere")
+    with pytest.raises(DatabaseUnavailable, match=f"symbolic links: .*/{name}"):
+        Lease(home, 0.0, SETTINGS).acquire()
+    assert not (home / "elsewhere").exists()
+
+
+def test_a_full_disk_is_told_at_once(home, furnish, monkeypatch):
+    furnish(home)
+    sizes = list(os.statvfs(home))
+    sizes[4] = 0  # f_bavail
+    monkeypatch.setattr(os, "statvfs", lambda _: os.statvfs_result(sizes))
+    with pytest.raises(DatabaseUnavailable, match=r"expected room on the disk .*, found none"):
+        Lease(home, 0.0, SETTINGS).acquire()
+
+
+FULL = """\
+2026-12-01 00:00:19.100 UTC [9] HINT:  This probably means that some data is corrupted.
+2026-12-01 00:00:19.120 UTC [11] FATAL:  the database system is starting up
+running bootstrap script ... 2026-12-01 00:00:19.148 UTC [10] FATAL:  no room for "base/1"
+2026-12-01 00:00:19.148 UTC [12] HINT:  Of another process.
+2026-12-01 00:00:19.148 UTC [10] HINT:  Check free disk space.
+2026-12-01 00:00:19.151 UTC [10] PANIC:  cannot abort transaction 1
+Aborted
+initdb: removing contents of data directory "d"
+"""
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (FULL, 'no room for "base/1"; Check free disk space.; cannot abort transaction 1'),
+        ("initdb: error: no file x\ninitdb: removing contents", "no file x"),
+        ("first\nsecond\nthird", "second; third"),
+        ("", "no word"),
+    ],
+)
+def test_the_reason_is_what_the_program_said_of_its_own_end(said, told):
+    assert keeper.reason(said.splitlines()) == told
+
+
 # ---------------------------------------------------------------- users
 
 
@@ -170,6 +213,19 @@ def test_a_plain_user_needs_no_rights_and_root_does_not_lock_him_out(home):
             assert (lease.folder / "data").stat().st_uid == user.pw_uid
         assert is_gone(home / "his")
     assert all(told)
+
+
+@root
+def test_what_root_makes_first_in_the_home_of_a_user_is_that_users(home):
+    user = pwd.getpwnam("nobody")
+    (home / "his").mkdir(mode=0o700)
+    os.chown(home / "his", user.pw_uid, user.pw_gid)
+    with Lease(home / "his", 0.0, SETTINGS) as lease:
+        owners = {path.name: path.stat().st_uid for path in (lease.folder, *lease.folder.iterdir())}
+    del owners["address"]  # written anew by each keeper, removed by its end
+    assert owners == dict.fromkeys(owners, user.pw_uid)
+    assert {"postgres", "lease", "keeper.lock", "keeper.log", "server.log", "data"} <= set(owners)
+    assert is_gone(home / "his")
 
 
 @root
