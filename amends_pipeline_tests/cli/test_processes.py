@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -127,39 +128,72 @@ def test_an_overflow_and_the_way_out_of_it(shell):
     assert shell.on("verify", "--accept", manifest)[0] == 0
 
 
-def test_no_setting_of_the_host_changes_a_byte(shell):
+# Calls `amends` as often as there are lines of arguments, and says how each call ended.
+SESSION = """
+import json, sys
+from amends_pipeline.cli.program import program
+for line in sys.stdin:
+    try: program.main(json.loads(line))
+    except SystemExit as ended: print("status", ended.code, flush=True)
+"""
+HOSTS = [
+    {"TZ": "UTC", "LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "0"},
+    {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0", "TZ": "Pacific/Kiritimati"},
+    {"LANG": "tr_TR.UTF-8", "PYTHONIOENCODING": "latin-1", "TZ": "America/St_Johns"},
+]
+
+
+def test_no_setting_of_the_host_changes_a_byte(postgres_server, tmp_path):
+    """Two records are decided one by one, the others as columns."""
     names = [("日本 😀", "\u202eDEPOT"), ("[red]", "<b>'\"")]
-    keys = [
-        {
-            "stock_key": {"item": item, "location": location},
-            "opening_balance": 1,
-            "reorder_threshold": 0,
-        }
-        for item, location in names
+    config = configuration(partitions=2, opening=10, threshold=0)
+    config["keys"] = [
+        {**key, "stock_key": {"item": item, "location": location}, "partition": number}
+        for number, (key, (item, location)) in enumerate(zip(config["keys"], names, strict=True))
     ]
-    shell.provision(configuration(partitions=2) | {"keys": keys})
-    records = [
-        document(name, "T\x1b", 1, "NEW", "2026-01-01T23:30:00-01:00", qty=5) for name in names
+    late = [f"2026-01-{day:02}T23:30:00-01:00" for day in (1, 2, 3)]
+    few = [document(name, "T\x1b", 1, "NEW", late[0], qty=-15) for name in names]
+    many = [
+        document(names[0], f"T{at % 120}", 1 + at // 90, "AMEND", late[at % 3], qty=at % 7)
+        for at in range(300)
     ]
-    shell.on("append", "-", given=b"\n".join(map(encoded, records)))
-    assert shell.on("drain")[0] == 0
-    hosts = [
-        {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0", "TZ": "Asia/Kolkata"},
-        {"PYTHONIOENCODING": "latin-1", "PYTHONHASHSEED": "7", "TZ": "America/New_York"},
+    for name, records in (("few", few), ("many", many)):
+        (tmp_path / name).write_bytes(b"\n".join(map(encoded, records)) + b"\n{\n")
+    printed = [written_on(host, tmp_path, config) for host in HOSTS]
+    assert printed[0].count(b"status 0\n") == 8
+    assert printed[0].endswith(b"status 1\n"), "nobody has accepted the rejections"
+    days = {day.decode() for day in re.findall(rb'"day":"([^"]+)"', printed[0])}
+    assert days == {"2026-01-02", "2026-01-03", "2026-01-04"}
+    assert printed[1:] == printed[:1] * 2
+
+
+def written_on(host, folder, config):
+    """All that `amends` prints of two loads on such a host, under names that hosts share."""
+    shell = Shell(folder, **host)
+    shell.provision(config)
+    named = ("--namespace", shell.namespace)
+    calls = [
+        ("append", *named, str(folder / "few")),
+        ("drain", *named, "--slice-records", "1"),
+        ("append", *named, str(folder / "many")),
+        ("drain", *named),
+        ("view", *named, "--json"),
+        ("outbox", *named, "--json"),
+        ("outbox", *named, "--quiet"),
+        ("quarantine", *named, "--json"),
+        ("verify", *named, "--json"),
     ]
-    for command, form in [("view", "--json"), ("outbox", "--quiet")]:
-        _, plain, _ = shell.on(command, form)
-        assert plain
-        for host in hosts:
-            other = Shell(shell.folder, **host)
-            other.namespace = shell.namespace
-            assert other.on(command, form) == (0, plain, "")
-    [day] = {
-        row["output_id"]["day"]
-        for row in map(json.loads, shell.on("view", "--json")[1].splitlines())
-        if row["type"] == "BalanceStated"
-    }
-    assert day == "2026-01-02"
+    done = subprocess.run(
+        [sys.executable, "-c", SESSION],
+        input=b"".join(json.dumps(["inventory", *call]).encode() + b"\n" for call in calls),
+        env=shell.environment,
+        capture_output=True,
+        timeout=SECONDS,
+        check=True,
+    )
+    for name, shared in ((shell.namespace, b"n"), (shell.source, b"s")):
+        done.stdout = done.stdout.replace(name.encode(), shared)
+    return done.stdout
 
 
 @pytest.fixture(scope="module")
