@@ -13,6 +13,8 @@ from typing import Any
 import dagster as dg
 import psycopg
 import pytest
+from dagster._core.storage.event_log import in_memory as events_in_memory
+from dagster._core.storage.runs import in_memory as runs_in_memory
 
 from amends_pipeline.assembly import open_ledger
 from amends_pipeline.defs.catalog import MATERIALIZED_VIEW, SOURCE_LOG
@@ -202,7 +204,12 @@ class Office:
 
 @pytest.fixture
 def instance():
-    with dg.DagsterInstance.ephemeral() as instance:
+    """Dagster in memory. It is never migrated, so nobody loads its migrations to stamp it."""
+    with pytest.MonkeyPatch.context() as patch:
+        for storage in (events_in_memory, runs_in_memory):
+            patch.setattr(storage, "stamp_alembic_rev", lambda *_: None)
+        made = dg.DagsterInstance.ephemeral()
+    with made as instance:
         yield instance
 
 
