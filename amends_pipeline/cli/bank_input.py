@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -64,11 +66,15 @@ class Lines:
     def __init__(self, path: Path) -> None:
         """Raises InputError where the file cannot be opened."""
         self._path = path
-        with readable(_name_of(path)):
-            path.open("rb").close()
+        with readable(_name_of(path)), path.open("rb") as lines:
+            # What can be read only once, such as a pipe, is kept.
+            self._kept = None if stat.S_ISREG(os.fstat(lines.fileno()).st_mode) else list(lines)
 
     def __iter__(self) -> Iterator[bytes]:
         """Yield lines with their ends. Raises InputError."""
+        if self._kept is not None:
+            yield from self._kept
+            return
         with readable(_name_of(self._path)), self._path.open("rb") as lines:
             yield from lines
 

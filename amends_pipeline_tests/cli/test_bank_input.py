@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -91,6 +93,18 @@ def test_an_export_goes_to_no_standard_output(bare, tmp_path, monkeypatch):
     assert result.err == "error: export: expected three files to write to, found -\n"
     assert bare.call("bank", *asked, "--groups=./-").status == 2
     assert bare.call("bank", *asked, f"--groups={tmp_path / '-'}").status == 0
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_lines_may_come_through_a_pipe(bare, files, name):
+    lines = "\n".join(map(json.dumps, read(files, "groups")))
+    pipe = files / "pipe.jsonl"
+    os.mkfifo(pipe)
+    expected = bare.call("bank", *words(files, name), "--json")
+    with ThreadPoolExecutor(1) as writer:
+        writer.submit(pipe.write_text, lines)
+        result = bare.call("bank", *words(files, name, groups=pipe), "--json")
+    assert (result.status, result.document) == (0, expected.document)
 
 
 # --- balances
