@@ -180,8 +180,8 @@ def verify(session: Session, namespace: str, accept: Path | None) -> int:
 
 @inventory.command("set-aside")
 @namespace_option
-@click.option("--partition", type=Integer(min=0), required=True)
-@click.option("--offset", type=Integer(min=0), required=True)
+@click.option("--partition", type=Integer(min=0), required=True, help="Where the record lies.")
+@click.option("--offset", type=Integer(min=0), required=True, help="Its place in the partition.")
 @click.option("--reason", required=True, help="Why; it stays on record.")
 @answering
 def set_aside(session: Session, namespace: str, partition: int, offset: int, reason: str) -> None:

@@ -57,7 +57,7 @@ def accept(session: Session, manifest: Path, namespace: str, partition: int | No
 )
 @answering
 def rebuild(session: Session, new: str, old: str, configuration: Path | None) -> None:
-    """Make a namespace to be rebuilt from the history of another one's source.
+    """Make a namespace over another one's source, to rebuild it.
 
     It does not follow its source at first: backfill its partitions in Dagster, or drain and verify
     it here. It follows once all of its units are verified and accepted. Set-asides and accepted

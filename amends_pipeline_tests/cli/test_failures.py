@@ -7,9 +7,11 @@ import json
 import sys
 from contextlib import contextmanager
 
+import click
 import pytest
 from click.testing import CliRunner
 
+from amends_pipeline.cli.inventory import inventory
 from amends_pipeline.cli.output import Output
 from amends_pipeline.cli.program import NOUNS, Noun, program
 from amends_pipeline.cli.session import Session
@@ -232,6 +234,15 @@ def test_help_names_every_command_of_the_contract(amends):
     for command in [*commands.split(), "reproject", "namespaces"]:
         assert f"\n  {command} " in text
         assert "--json" in amends.call("inventory", command, "--help").text
+
+
+def test_help_is_whole(amends):
+    """A terminal of 80 columns cuts no summary, and no option goes without a word on it."""
+    summaries = amends.call("inventory", "--help").text
+    assert "..." not in summaries.partition("Commands:")[2]
+    for command in inventory.commands.values():
+        for parameter in command.params:
+            assert isinstance(parameter, click.Argument) or parameter.help, command.name
 
 
 def test_the_version_is_that_of_the_package(amends):
