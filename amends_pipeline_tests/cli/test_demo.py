@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import psycopg
 import pytest
 from click.testing import CliRunner
 
-from amends_pipeline.cli import demo_stages
+from amends_pipeline.cli import demo_bank, demo_stages
 from amends_pipeline.cli import demo_transcript as transcript
 from amends_pipeline.cli.demo import DATABASE
 from amends_pipeline.cli.demo_stages import Verdict, played, seed_folder
@@ -170,8 +171,8 @@ def test_it_starts_afresh_each_time_and_leaves_every_other_database_alone(postgr
 
     with psycopg.connect(lease.url("postgres"), autocommit=True) as connection:
         connection.execute(f"DROP DATABASE IF EXISTS {DATABASE} WITH (FORCE)")
-    before = databases()
-    assert demo().exit_code == 0
+        before = databases()
+        connection.execute(f"CREATE DATABASE {DATABASE}")
     with psycopg.connect(lease.url(DATABASE), autocommit=True) as connection:
         connection.execute("CREATE TABLE left_by_somebody ()")
     assert demo().exit_code == 0
@@ -187,9 +188,30 @@ def test_two_at_once_do_not_fight(postgres_server):
     assert "nobody to work in it" in result.stderr
 
 
-def test_a_negative_verdict_is_exit_status_1(postgres_server, monkeypatch):
-    negative = Verdict("DRIFT", accepted=False, says="DRIFT: 1 row differs.")
-    monkeypatch.setattr(demo_stages, "_verdict", lambda _: negative)
+TAKEN = demo_bank.Run(
+    run_id="0" * 32,
+    effective_cutoff="2025-10-20T00:00:00.000Z",
+    knowledge_cutoff="2025-10-20T00:00:00.000Z",
+    visible_through="5",
+    balances={},
+    statement=[],
+    checks=[],
+    fault=None,
+)
+NEGATIVE = Verdict("DRIFT", accepted=False, says="DRIFT: 1 row differs.")
+UNREFUSED = demo_bank.Stage("An export is offered", (), {}, [TAKEN], offered=["a gap"])
+
+
+@pytest.mark.parametrize("ledger", ["inventory", "bank"])
+def test_a_negative_verdict_of_either_ledger_is_exit_status_1(
+    postgres_server, monkeypatch, stages, ledger
+):
+    """The stages are not played: what they said is made up."""
+    stage, bank_stages = stages[0], [UNREFUSED]
+    if ledger == "inventory":
+        stage, bank_stages = replace(stage, verdict=NEGATIVE), []
+    monkeypatch.setattr(demo_stages, "played", lambda *_: [stage])
+    monkeypatch.setattr(demo_bank, "played", lambda *_: bank_stages)
     result = demo()
     assert result.exit_code == 1
     assert "A verdict is negative" in result.stdout
