@@ -110,33 +110,183 @@ def parse_correction(value: object) -> Correction:
     return members.parsed("correction", _lone_correction, value)
 
 
-# The values, outside in.
+# The values, inside out.
+
+_leg = members.reader(
+    Leg, account_id=members.identifier, side=members.side, amount_minor=members.amount
+)
+
+_command = members.reader(
+    Command,
+    schema_version=members.version(JOURNAL_VERSION),
+    ledger_id=members.identifier,
+    entity_id=members.identifier,
+    journal_id=members.identifier,
+    business_operation_id=members.identifier,
+    currency=members.text,
+    effective_at=members.timestamp,
+    source_available_at=members.timestamp,
+    booking_period=members.booking_period,
+    legs=members.parts(_leg),
+)
+
+_journal = members.reader(
+    Journal,
+    command=members.part(_command),
+    sequence=members.sequence,
+    recorded_at=members.timestamp,
+    adjustment_reason=members.text,
+)
+
+_correction = members.reader(
+    Correction,
+    correction_id=members.identifier,
+    original_journal_id=members.identifier,
+    reversal_journal_id=members.identifier,
+    replacement_journal_id=members.identifier,
+    reason=members.text,
+)
+
+_shape_of_group = members.reader(
+    Group,
+    schema_version=members.version(GROUP_VERSION),
+    group_id=members.identifier,
+    kind=members.text,
+    ledger_id=members.identifier,
+    entity_id=members.identifier,
+    available_at=members.timestamp,
+    journals=members.parts(_journal),
+    correction=members.part_or_null(_correction),
+)
+
+_shape_of_account = members.reader(
+    Account,
+    account_id=members.identifier_of_account,
+    ledger_id=members.identifier_of_account,
+    entity_id=members.identifier_of_account,
+    currency=members.text,
+    account_type=members.text,
+    normal_side=members.text,
+)
+
+_head = members.reader(
+    Head,
+    stream_id=members.identifier,
+    ledger_id=members.identifier,
+    entity_id=members.identifier,
+    observed_at=members.timestamp,
+    head_sequence=members.head_sequence,
+    receipt_ref=members.identifier,
+)
+
+_checkpoint = members.reader(
+    Checkpoint,
+    schema_version=members.version(CHECKPOINT_VERSION),
+    checkpoint_id=members.identifier,
+    stream_id=members.identifier,
+    ledger_id=members.identifier,
+    entity_id=members.identifier,
+    account_id=members.identifier,
+    currency=members.text,
+    normal_side=members.side,
+    through_sequence=members.head_sequence,
+    effective_cutoff=members.timestamp,
+    raw_balance_minor=members.balance,
+    last_group_id=members.identifier_or_null,
+    last_recorded_at=members.timestamp_or_null,
+    last_available_at=members.timestamp_or_null,
+    provenance_ref=members.identifier,
+)
+
+_query = members.reader(
+    Query,
+    schema_version=members.version(QUERY_VERSION),
+    ledger_id=members.identifier,
+    entity_id=members.identifier,
+    account_id=members.identifier,
+    currency=members.text,
+    effective_cutoff=members.timestamp,
+    knowledge_cutoff=members.timestamp,
+    checkpoint=members.part_or_null(_checkpoint),
+)
+
+_aggregate_query = members.reader(
+    AggregateQuery,
+    schema_version=members.version(QUERY_VERSION),
+    ledger_id=members.identifier,
+    entity_id=members.identifier,
+    currency=members.text,
+    effective_cutoff=members.timestamp,
+    knowledge_cutoff=members.timestamp,
+)
 
 
-def _query(value: object) -> Query:
-    given = members.of(value, Query)
-    return Query(
-        schema_version=members.version(given, QUERY_VERSION),
-        ledger_id=members.identifier(given, "ledger_id"),
-        entity_id=members.identifier(given, "entity_id"),
-        account_id=members.identifier(given, "account_id"),
-        currency=members.text(given, "currency"),
-        effective_cutoff=members.timestamp(given, "effective_cutoff"),
-        knowledge_cutoff=members.timestamp(given, "knowledge_cutoff"),
-        checkpoint=members.nullable(given, "checkpoint", _checkpoint),
-    )
+# What their members do not show one by one.
 
 
-def _aggregate_query(value: object) -> AggregateQuery:
-    given = members.of(value, AggregateQuery)
-    return AggregateQuery(
-        schema_version=members.version(given, QUERY_VERSION),
-        ledger_id=members.identifier(given, "ledger_id"),
-        entity_id=members.identifier(given, "entity_id"),
-        currency=members.text(given, "currency"),
-        effective_cutoff=members.timestamp(given, "effective_cutoff"),
-        knowledge_cutoff=members.timestamp(given, "knowledge_cutoff"),
-    )
+def _lone_command(value: object) -> Command:
+    command = _command(value)
+    _judge_legs(command)
+    return command
+
+
+def _judge_legs(command: Command) -> None:
+    count = len(command.legs)
+    if not MIN_LEGS <= count <= MAX_LEGS:
+        expected = f"{MIN_LEGS} to {MAX_LEGS} legs"
+        raise Fault(Code.INVALID_GROUP, expected, str(count), "legs")
+    if len({leg.account_id for leg in command.legs}) == 1:
+        expected, found = "at least two accounts", f"{command.legs[0].account_id} alone"
+        raise Fault(Code.INVALID_GROUP, expected, found, "legs")
+
+
+def _judge_journal(journal: Journal) -> None:
+    members.within("command", _judge_legs, journal.command)
+    reason, economic = journal.adjustment_reason, journal.command.effective_at[: grammar.MONTH_END]
+    if journal.command.booking_period == economic:
+        if reason:
+            expected = "no reason for a booking in its economic month"
+            raise Fault(Code.INVALID_GROUP, expected, shown(reason), "adjustment_reason")
+    elif not reason.strip():
+        expected = f"a reason for booking {economic} in {journal.command.booking_period}"
+        raise Fault(Code.INVALID_GROUP, expected, shown(reason), "adjustment_reason")
+
+
+def _group(value: object) -> Group:
+    group = _shape_of_group(value)
+    journals = group.journals
+    _judge_kind(group.kind, len(journals), group.correction)
+    for index, journal in enumerate(journals):
+        members.within(f"journals[{index}]", _judge_journal, journal)
+    if len(journals) > 1 and int(journals[1].sequence) != int(journals[0].sequence) + 1:
+        expected, found = str(int(journals[0].sequence) + 1), journals[1].sequence
+        raise Fault(Code.INVALID_GROUP, expected, found, "journals[1].sequence")
+    return group
+
+
+def _judge_kind(kind: str, count: int, correction: Correction | None) -> None:
+    wanted = {"posting": 1, "correction": 2}.get(kind)
+    if wanted is None:
+        raise Fault(Code.INVALID_GROUP, "posting or correction", shown(kind), "kind")
+    if count != wanted:
+        raise Fault(Code.INVALID_GROUP, f"{wanted} in a {kind}", str(count), "journals")
+    if (correction is None) is (kind == "correction"):
+        expected, found = ("a link", "null") if correction is None else ("null", "a link")
+        raise Fault(Code.INVALID_GROUP, f"{expected} in a {kind}", found, "correction")
+
+
+def _lone_correction(value: object) -> Correction:
+    correction = _correction(value)
+    judge_reason(correction)
+    return correction
+
+
+def judge_reason(correction: Correction) -> None:
+    """Raise `Fault` unless the reason of a link is one: what the link says, not its shape."""
+    if not grammar.is_reason(correction.reason):
+        expected = f"a trimmed text of 1 to {grammar.MAX_REASON_LENGTH} characters"
+        found = shown(correction.reason)
+        raise Fault(Code.INVALID_CORRECTION_LINK, expected, found, "reason")
 
 
 def _accounts(value: object) -> dict[str, Account]:
@@ -155,15 +305,10 @@ def _accounts(value: object) -> dict[str, Account]:
 
 
 def _account(value: object) -> Account:
-    given = members.of(value, Account)
-    account_id = members.identifier_of_account(given, "account_id")
-    ledger_id = members.identifier_of_account(given, "ledger_id")
-    entity_id = members.identifier_of_account(given, "entity_id")
-    currency = members.text(given, "currency")
-    kind = members.text(given, "account_type")
-    side = members.text(given, "normal_side")
+    account = _shape_of_account(value)
+    kind, side = account.account_type, account.normal_side
     rules = [
-        ("currency", currency, grammar.SUPPORTED_CURRENCIES, "a currency of ISO 4217"),
+        ("currency", account.currency, grammar.SUPPORTED_CURRENCIES, "a currency of ISO 4217"),
         ("account_type", kind, NORMAL_SIDES, f"one of {', '.join(NORMAL_SIDES)}"),
         ("normal_side", side, OTHER_SIDE, "debit or credit"),
     ]
@@ -173,26 +318,25 @@ def _account(value: object) -> Account:
     if side != NORMAL_SIDES[kind]:
         expected = f"{NORMAL_SIDES[kind]}, as for every account of type {kind}"
         raise Fault(Code.INVALID_ACCOUNTS, expected, side, "normal_side")
-    return Account(account_id, ledger_id, entity_id, currency, cast("Any", kind), cast("Any", side))
+    return account
 
 
-def _context(value: object) -> Context:
-    given = members.of(value, Context)
-    head = members.within("head", _head, given["head"])
-    registry = members.within("checkpoint_registry", _registry, given["checkpoint_registry"])
-    return Context(head, registry)
-
-
-def _head(value: object) -> Head:
-    given = members.of(value, Head)
-    return Head(
-        stream_id=members.identifier(given, "stream_id"),
-        ledger_id=members.identifier(given, "ledger_id"),
-        entity_id=members.identifier(given, "entity_id"),
-        observed_at=members.timestamp(given, "observed_at"),
-        head_sequence=members.head_sequence(given, "head_sequence"),
-        receipt_ref=members.identifier(given, "receipt_ref"),
-    )
+def _registry_entry(value: object) -> RegistryEntry:
+    given = members.of(value, RegistryEntry)
+    checkpoint = members.within("checkpoint", _checkpoint, given["checkpoint"])
+    last = (checkpoint.last_group_id, checkpoint.last_recorded_at, checkpoint.last_available_at)
+    if checkpoint.through_sequence == "0":
+        if last != (None, None, None) or checkpoint.raw_balance_minor != "0":
+            expected = "balance 0 and no last group at sequence 0"
+            raise Fault(Code.INVALID_CONTEXT, expected, "others", "checkpoint")
+    elif None in last:
+        expected = "the last group and its clocks after sequence 0"
+        raise Fault(Code.INVALID_CONTEXT, expected, "null", "checkpoint")
+    prefix = members.within("prefix_groups", members.array, given["prefix_groups"])
+    if len(prefix) > MAX_GROUPS:
+        expected = f"at most {MAX_GROUPS} groups"
+        raise Fault(Code.INVALID_CONTEXT, expected, str(len(prefix)), "prefix_groups")
+    return RegistryEntry(checkpoint, tuple(prefix))
 
 
 def _registry(value: object) -> tuple[RegistryEntry, ...]:
@@ -219,172 +363,9 @@ def scoped_identity(checkpoint: Checkpoint) -> tuple[str, ...]:
     )
 
 
-def _registry_entry(value: object) -> RegistryEntry:
-    given = members.of(value, RegistryEntry)
-    checkpoint = members.within("checkpoint", _checkpoint, given["checkpoint"])
-    last = (checkpoint.last_group_id, checkpoint.last_recorded_at, checkpoint.last_available_at)
-    if checkpoint.through_sequence == "0":
-        if last != (None, None, None) or checkpoint.raw_balance_minor != "0":
-            expected = "balance 0 and no last group at sequence 0"
-            raise Fault(Code.INVALID_CONTEXT, expected, "others", "checkpoint")
-    elif None in last:
-        expected = "the last group and its clocks after sequence 0"
-        raise Fault(Code.INVALID_CONTEXT, expected, "null", "checkpoint")
-    prefix = members.within("prefix_groups", members.array, given["prefix_groups"])
-    if len(prefix) > MAX_GROUPS:
-        expected = f"at most {MAX_GROUPS} groups"
-        raise Fault(Code.INVALID_CONTEXT, expected, str(len(prefix)), "prefix_groups")
-    return RegistryEntry(checkpoint, tuple(prefix))
-
-
-def _checkpoint(value: object) -> Checkpoint:
-    given = members.of(value, Checkpoint)
-    return Checkpoint(
-        schema_version=members.version(given, CHECKPOINT_VERSION),
-        checkpoint_id=members.identifier(given, "checkpoint_id"),
-        stream_id=members.identifier(given, "stream_id"),
-        ledger_id=members.identifier(given, "ledger_id"),
-        entity_id=members.identifier(given, "entity_id"),
-        account_id=members.identifier(given, "account_id"),
-        currency=members.text(given, "currency"),
-        normal_side=members.side(given, "normal_side"),
-        through_sequence=members.head_sequence(given, "through_sequence"),
-        effective_cutoff=members.timestamp(given, "effective_cutoff"),
-        raw_balance_minor=members.balance(given, "raw_balance_minor"),
-        last_group_id=members.identifier_or_null(given, "last_group_id"),
-        last_recorded_at=members.timestamp_or_null(given, "last_recorded_at"),
-        last_available_at=members.timestamp_or_null(given, "last_available_at"),
-        provenance_ref=members.identifier(given, "provenance_ref"),
-    )
-
-
-def _group(value: object) -> Group:
-    given = members.of(value, Group)
-    members.version(given, GROUP_VERSION)
-    group_id = members.identifier(given, "group_id")
-    kind = members.text(given, "kind")
-    ledger_id = members.identifier(given, "ledger_id")
-    entity_id = members.identifier(given, "entity_id")
-    available_at = members.timestamp(given, "available_at")
-    journals = members.each(
-        "journals", _journal, members.within("journals", members.array, given["journals"])
-    )
-    correction = members.nullable(given, "correction", _correction)
-    _judge_kind(kind, len(journals), correction)
-    for index, journal in enumerate(journals):
-        members.within(f"journals[{index}]", _judge_journal, journal)
-    if len(journals) > 1 and int(journals[1].sequence) != int(journals[0].sequence) + 1:
-        expected, found = str(int(journals[0].sequence) + 1), journals[1].sequence
-        raise Fault(Code.INVALID_GROUP, expected, found, "journals[1].sequence")
-    return Group(
-        GROUP_VERSION,
-        group_id,
-        cast("Any", kind),
-        ledger_id,
-        entity_id,
-        available_at,
-        journals,
-        correction,
-    )
-
-
-def _judge_kind(kind: str, count: int, correction: Correction | None) -> None:
-    wanted = {"posting": 1, "correction": 2}.get(kind)
-    if wanted is None:
-        raise Fault(Code.INVALID_GROUP, "posting or correction", shown(kind), "kind")
-    if count != wanted:
-        raise Fault(Code.INVALID_GROUP, f"{wanted} in a {kind}", str(count), "journals")
-    if (correction is None) is (kind == "correction"):
-        expected, found = ("a link", "null") if correction is None else ("null", "a link")
-        raise Fault(Code.INVALID_GROUP, f"{expected} in a {kind}", found, "correction")
-
-
-def _journal(value: object) -> Journal:
-    given = members.of(value, Journal)
-    return Journal(
-        command=members.within("command", _command, given["command"]),
-        sequence=members.sequence(given, "sequence"),
-        recorded_at=members.timestamp(given, "recorded_at"),
-        adjustment_reason=members.text(given, "adjustment_reason"),
-    )
-
-
-def _judge_journal(journal: Journal) -> None:
-    members.within("command", _judge_legs, journal.command)
-    reason, economic = journal.adjustment_reason, journal.command.effective_at[: grammar.MONTH_END]
-    if journal.command.booking_period == economic:
-        if reason:
-            expected = "no reason for a booking in its economic month"
-            raise Fault(Code.INVALID_GROUP, expected, shown(reason), "adjustment_reason")
-    elif not reason.strip():
-        expected = f"a reason for booking {economic} in {journal.command.booking_period}"
-        raise Fault(Code.INVALID_GROUP, expected, shown(reason), "adjustment_reason")
-
-
-def _judge_legs(command: Command) -> None:
-    count = len(command.legs)
-    if not MIN_LEGS <= count <= MAX_LEGS:
-        expected = f"{MIN_LEGS} to {MAX_LEGS} legs"
-        raise Fault(Code.INVALID_GROUP, expected, str(count), "legs")
-    if len({leg.account_id for leg in command.legs}) == 1:
-        expected, found = "at least two accounts", f"{command.legs[0].account_id} alone"
-        raise Fault(Code.INVALID_GROUP, expected, found, "legs")
-
-
-def _lone_command(value: object) -> Command:
-    command = _command(value)
-    _judge_legs(command)
-    return command
-
-
-def _command(value: object) -> Command:
-    given = members.of(value, Command)
-    return Command(
-        schema_version=members.version(given, JOURNAL_VERSION),
-        ledger_id=members.identifier(given, "ledger_id"),
-        entity_id=members.identifier(given, "entity_id"),
-        journal_id=members.identifier(given, "journal_id"),
-        business_operation_id=members.identifier(given, "business_operation_id"),
-        currency=members.text(given, "currency"),
-        effective_at=members.timestamp(given, "effective_at"),
-        source_available_at=members.timestamp(given, "source_available_at"),
-        booking_period=members.booking_period(given, "booking_period"),
-        legs=members.each("legs", _leg, members.within("legs", members.array, given["legs"])),
-    )
-
-
-def _leg(value: object) -> Leg:
-    given = members.of(value, Leg)
-    return Leg(
-        members.identifier(given, "account_id"),
-        members.side(given, "side"),
-        members.amount(given, "amount_minor"),
-    )
-
-
-def _lone_correction(value: object) -> Correction:
-    correction = _correction(value)
-    judge_reason(correction)
-    return correction
-
-
-def _correction(value: object) -> Correction:
-    given = members.of(value, Correction)
-    return Correction(
-        correction_id=members.identifier(given, "correction_id"),
-        original_journal_id=members.identifier(given, "original_journal_id"),
-        reversal_journal_id=members.identifier(given, "reversal_journal_id"),
-        replacement_journal_id=members.identifier(given, "replacement_journal_id"),
-        reason=members.text(given, "reason"),
-    )
-
-
-def judge_reason(correction: Correction) -> None:
-    """Raise `Fault` unless the reason of a link is one: what the link says, not its shape."""
-    if not grammar.is_reason(correction.reason):
-        expected = f"a trimmed text of 1 to {grammar.MAX_REASON_LENGTH} characters"
-        found = shown(correction.reason)
-        raise Fault(Code.INVALID_CORRECTION_LINK, expected, found, "reason")
+_context = members.reader(
+    Context, head=members.part(_head), checkpoint_registry=members.part(_registry)
+)
 
 
 def _names_of(value: object) -> tuple[str | None, str | None]:

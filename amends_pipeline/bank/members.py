@@ -5,6 +5,8 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import msgspec
+
 from amends_pipeline.bank import grammar
 from amends_pipeline.bank.codes import Code, RefusedError, Rejection
 from amends_pipeline.bank.values import OTHER_SIDE, Side
@@ -13,9 +15,11 @@ from amends_pipeline.kernel.display import shown
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    import msgspec
+    Member = Callable[[Mapping[str, object], str], Any]
+    """Reads a member of an object by its name. Raises `Fault`."""
 
 Parsed = TypeVar("Parsed")
+Built = TypeVar("Built", bound=msgspec.Struct)
 
 
 class Unusable:
@@ -110,12 +114,31 @@ def not_the_kind(expected: str, value: object) -> Fault:
     return Fault(Code.INVALID_SCHEMA, expected, _kind_of(value))
 
 
-def nullable(
-    given: Mapping[str, object], name: str, parse: Callable[[Any], Parsed]
-) -> Parsed | None:
-    """Parse a member unless it is null."""
-    value = given[name]
-    return None if value is None else within(name, parse, value)
+def reader(kind: type[Built], /, **members: Member) -> Callable[[object], Built]:
+    """Make the reader of an object that has exactly the members of `kind`, read in their order."""
+    assert tuple(members) == kind.__struct_fields__  # noqa: S101 - they are given by place
+    named = tuple(members.items())
+
+    def read(value: object) -> Built:
+        given = of(value, kind)
+        return kind(*[member(given, name) for name, member in named])
+
+    return read
+
+
+def part(parse: Callable[[Any], Any]) -> Member:
+    """Make the reader of a member that has parts of its own."""
+    return lambda given, name: within(name, parse, given[name])
+
+
+def parts(parse: Callable[[Any], Any]) -> Member:
+    """Make the reader of a member that is an array of such."""
+    return lambda given, name: each(name, parse, within(name, array, given[name]))
+
+
+def part_or_null(parse: Callable[[Any], Any]) -> Member:
+    """Make the reader of a member that has parts, or is null."""
+    return or_null(part(parse))
 
 
 def text(given: Mapping[str, object], name: str) -> str:
@@ -126,11 +149,15 @@ def text(given: Mapping[str, object], name: str) -> str:
     raise _refused(Code.INVALID_SCHEMA, "text", given, name)
 
 
-def version(given: Mapping[str, object], version: Parsed) -> Parsed:
-    """Return the version, when the object has it."""
-    if given["schema_version"] == version:
-        return version
-    raise _refused(Code.INVALID_SCHEMA, str(version), given, "schema_version")
+def version(version: str) -> Member:
+    """Make the reader of a member that names this version."""
+
+    def read(given: Mapping[str, object], name: str) -> str:
+        if given[name] == version:
+            return version
+        raise _refused(Code.INVALID_SCHEMA, version, given, name)
+
+    return read
 
 
 def side(given: Mapping[str, object], name: str) -> Side:
@@ -141,7 +168,7 @@ def side(given: Mapping[str, object], name: str) -> Side:
     raise _refused(Code.INVALID_SCHEMA, "debit or credit", given, name)
 
 
-def _reader(
+def _of_grammar(
     judge: Callable[[str], bool], code: Code, expected: str
 ) -> Callable[[Mapping[str, object], str], str]:
     """Make the reader of a member whose text `judge` must let pass."""
@@ -155,33 +182,36 @@ def _reader(
     return read
 
 
-def _or_null(
-    read: Callable[[Mapping[str, object], str], str],
-) -> Callable[[Mapping[str, object], str], str | None]:
-    return lambda given, name: None if given[name] is None else read(given, name)
+def or_null(member: Member) -> Member:
+    """Make the reader of a member that may be null."""
+    return lambda given, name: None if given[name] is None else member(given, name)
 
 
 _IDENTIFIER = "1 to 64 of letters, digits, _ . : - with a letter or digit at both ends"
-identifier = _reader(grammar.is_identifier, Code.INVALID_IDENTIFIER, _IDENTIFIER)
-identifier_of_account = _reader(grammar.is_identifier, Code.INVALID_ACCOUNTS, _IDENTIFIER)
-timestamp = _reader(
+identifier = _of_grammar(grammar.is_identifier, Code.INVALID_IDENTIFIER, _IDENTIFIER)
+identifier_of_account = _of_grammar(grammar.is_identifier, Code.INVALID_ACCOUNTS, _IDENTIFIER)
+timestamp = _of_grammar(
     grammar.is_timestamp, Code.INVALID_TIMESTAMP, "a time as YYYY-MM-DDThh:mm:ss.mmmZ"
 )
-booking_period = _reader(grammar.is_booking_period, Code.INVALID_TIMESTAMP, "a month as YYYY-MM")
-amount = _reader(grammar.is_amount, Code.INVALID_AMOUNT, "1 to 30 digits, the first of them not 0")
-balance = _reader(
+booking_period = _of_grammar(
+    grammar.is_booking_period, Code.INVALID_TIMESTAMP, "a month as YYYY-MM"
+)
+amount = _of_grammar(
+    grammar.is_amount, Code.INVALID_AMOUNT, "1 to 30 digits, the first of them not 0"
+)
+balance = _of_grammar(
     grammar.is_balance,
     Code.INVALID_AMOUNT,
     f"0, or digits without leading 0, at most {grammar.MAX_BALANCE_LENGTH} characters",
 )
-sequence = _reader(
+sequence = _of_grammar(
     grammar.is_sequence, Code.INVALID_SEQUENCE, "1 to 30 digits, the first of them not 0"
 )
-head_sequence = _reader(
+head_sequence = _of_grammar(
     grammar.is_head_sequence, Code.INVALID_SEQUENCE, "0, or 1 to 30 digits without leading 0"
 )
-identifier_or_null = _or_null(identifier)
-timestamp_or_null = _or_null(timestamp)
+identifier_or_null = or_null(identifier)
+timestamp_or_null = or_null(timestamp)
 
 
 def _refused(code: Code, expected: str, given: Mapping[str, object], name: str) -> Fault:
