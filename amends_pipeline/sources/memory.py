@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 
 from amends_pipeline.inventory.slice import Records
+from amends_pipeline.kernel.display import shown
 from amends_pipeline.kernel.errors import ConfigurationError
 from amends_pipeline.ports import Extent, Landed, SourceRecord
 from amends_pipeline.store.memory_snapshot import read
@@ -62,7 +63,7 @@ class MemorySource:
             whole = list(records)
             for record in whole:
                 if not 0 <= record.partition < len(partitions):
-                    where = f"source {self.source}"
+                    where = f"source {shown(self.source)}"
                     raise no_such_partition(where, len(partitions), record.partition)
             for partition, raw_key, value in whole:
                 table = partitions[partition]

@@ -186,14 +186,16 @@ class MemoryTables:
         """The log of a source. Raises InputError when it was not created."""
         table = self.sources.get(name)
         if table is None:
-            raise InputError(f"source {name}", expected="a source that was created", found="none")
+            raise InputError(
+                f"source {shown(name)}", expected="a source that was created", found="none"
+            )
         return table
 
     def source_partition(self, name: str, partition: int) -> SourcePartition:
         """One partition of a source. Raises InputError."""
         partitions = self.source(name).partitions
         if not 0 <= partition < len(partitions):
-            raise no_such_partition(f"source {name}", len(partitions), partition)
+            raise no_such_partition(f"source {shown(name)}", len(partitions), partition)
         return partitions[partition]
 
     def namespace(self, name: str) -> NamespaceTable:
