@@ -135,3 +135,14 @@ def test_the_view_source_record_shows_records_one_by_one(tables):
         (SOURCE, 1, 1, b"k", b""),
         (SOURCE, 1, 5, b"", b"\x00\xff"),
     ]
+
+
+UNTOLD = """
+SELECT c.relname FROM pg_class c
+WHERE c.relnamespace = 'amends'::regnamespace AND c.relkind IN ('r', 'v')
+    AND c.relname <> 'alembic_version' AND obj_description(c.oid, 'pg_class') IS NULL
+"""
+
+
+def test_every_relation_says_what_one_row_of_it_is(tables):
+    assert tables.sql(UNTOLD) == []
