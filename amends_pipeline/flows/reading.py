@@ -113,7 +113,8 @@ def _csv_lines(stream: Stream, name: str) -> Iterator[Line]:
         except StopIteration:
             break
         except csv.Error as error:
-            raise InputError(where, expected="CSV by RFC 4180", found=str(error)) from None
+            found, _, _ = str(error).partition(" - ")  # advice to programmers comes after it
+            raise InputError(where, expected="CSV by RFC 4180", found=found) from None
         if texts.last.endswith(("\r", "\r\r\n")):
             raise InputError(where, expected="CSV by RFC 4180", found="a CR that ends no line")
         if not row:

@@ -196,7 +196,10 @@ def test_bytes_of_csv_that_are_no_utf_8_reach_quarantine_as_they_are(amends):
         (HEADER + b'"one\ntwo"' + ROW[1:] + b"x\n", "row 3: expected 8 columns, found 1"),
         (HEADER + ROW.replace(b"T,1", b'"T"x,1'), "row 2: expected CSV by RFC 4180, found "),
         (HEADER + ROW + b'"T,1', "row 3: expected CSV by RFC 4180, found unexpected end of data"),
-        (HEADER + ROW.replace(b"T,1", b"T\rU,1"), "row 2: expected CSV by RFC 4180, found "),
+        (
+            HEADER + ROW.replace(b"T,1", b"T\rU,1"),
+            "row 2: expected CSV by RFC 4180, found new-line character seen in unquoted field\n",
+        ),
         (HEADER + ROW.rstrip() + b"\r", "row 2: expected CSV by RFC 4180, found a CR that ends"),
         (HEADER + ROW.rstrip() + b"\r\r\n", "row 2: expected CSV by RFC 4180, found a CR that"),
         (HEADER + b"x" * (MAX_LINE_BYTES + 1), "line 2: expected at most 16777216 bytes"),
