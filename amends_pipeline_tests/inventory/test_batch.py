@@ -194,6 +194,15 @@ def test_a_key_of_which_a_moved_day_was_left_out_is_needed_whole():
     assert needs.value.key == 0
 
 
+def test_what_adds_nothing_to_a_day_with_activity_is_not_its_cause():
+    config = parse_configuration(configuration())
+    log = "A r1 NEW day 1 -50\nA r2 AMEND day 1 -30\nB r1 NEW day 1 0\nC r1 NEW day 1 0"
+    lines = [Line(each.value) for each in history(log)]
+    known = committed(config, lines, 1).known(sliced(config, lines, 1, 4), whole)
+    decision = together(config, lines, (1, 4), known, [4])
+    assert {each.cause.offset for each in decision.envelopes} == {1}
+
+
 def test_numbers_stay_pythons_own():
     config = parse_configuration(configuration())
     lines = [Line(each.value) for each in history("A r1 NEW day 1 -50\nB r1 NEW day 2 -1")]

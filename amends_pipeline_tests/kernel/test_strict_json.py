@@ -121,8 +121,23 @@ def test_levels_are_counted(opening, closing):
             loads(raw)
 
 
+@pytest.mark.parametrize(("opening", "closing"), [(b"[", b"]"), (b'{"a":', b"}")])
+def test_a_closed_level_is_one_less_and_no_more(opening, closing):
+    for inner in (MAX_DEPTH // 2, MAX_DEPTH // 2 + 1):
+        # As deep as allowed, or one level deeper, behind a level that was closed at half the way.
+        beside = opening + b"1" + closing + b","
+        rest = opening * inner + b"1" + closing * inner
+        raw = b"[" * (MAX_DEPTH // 2) + beside + rest + b"]" * (MAX_DEPTH // 2)
+        if inner == MAX_DEPTH // 2:
+            assert loads(raw)
+        else:
+            with pytest.raises(StrictJsonError, match="at most 100 levels"):
+                loads(raw)
+
+
 def test_many_brackets_on_few_levels_are_fine():
     assert loads(b"[" + b",".join([b"[]"] * 500) + b"]") == [[]] * 500
+    assert loads(b"[" + b",".join([b"{}"] * 500) + b"]") == [{}] * 500
     text = '[{"]\\' * 50
     assert loads(json.dumps([text, {"a": [text] * 3}]).encode()) == [text, {"a": [text] * 3}]
 
