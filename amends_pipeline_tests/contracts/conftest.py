@@ -14,11 +14,6 @@ from amends_pipeline_tests.contracts.bank_bench import NOON, MemoryBankBench, Ta
 from amends_pipeline_tests.contracts.bench import provisioned
 from amends_pipeline_tests.contracts.ledgers import MemoryLedger, TableLedger
 
-TABLES = """
-SELECT string_agg(format('%I.%I', schemaname, tablename), ', ') FROM pg_tables
-WHERE schemaname = 'amends' AND tablename <> 'alembic_version'
-"""
-
 
 @pytest.fixture(scope="session")
 def tables_url(postgres_server):
@@ -37,10 +32,9 @@ def ledger(request):
         return
     url = request.getfixturevalue("tables_url")
     with ExitStack() as opened:
-        yield TableLedger(url, opened)
-    with psycopg.connect(url, autocommit=True) as connection:
-        tables = connection.execute(TABLES).fetchone()[0]
-        connection.execute(f"TRUNCATE {tables} RESTART IDENTITY CASCADE")
+        tables = TableLedger(url, opened)
+        yield tables
+    tables.empty()
 
 
 @pytest.fixture

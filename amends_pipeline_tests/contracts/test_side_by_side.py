@@ -87,7 +87,6 @@ class SideBySide(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         tables = TestedLedger(self.url)
-        tables.empty()
         self.fake = mock.patch.object(table.secrets, "token_hex", self._incarnation)
         self.fake.start()
         self.sides = Side(MemoryLedger(MemoryTables(self._incarnation))), Side(tables)
@@ -100,7 +99,9 @@ class SideBySide(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         self.fake.stop()
-        self.sides[1].ledger.close()
+        tables = self.sides[1].ledger
+        tables.empty()
+        tables.close()
 
     def both(self, act: Callable[[Side], Any]) -> Any:
         """Do something on both sides, hold what comes of it together, and return it."""

@@ -13,6 +13,17 @@ TABLES = """
 SELECT tablename FROM pg_tables
 WHERE schemaname = 'amends' AND tablename <> 'alembic_version' ORDER BY tablename
 """
+# Few rows are deleted in a hundredth of the time in which all tables are truncated. As truncating
+# does, this waits for whoever is still writing.
+DELETIONS = """
+SELECT 'LOCK TABLE ' || string_agg(name, ', ') || string_agg('; DELETE FROM ' || name, '')
+FROM (SELECT format('%I.%I', schemaname, tablename) AS name FROM pg_tables
+    WHERE schemaname = 'amends' AND tablename <> 'alembic_version') t
+"""
+RESTART = """
+SELECT setval(format('%I.%I', schemaname, sequencename)::regclass, start_value, false)
+FROM pg_sequences WHERE schemaname = 'amends'
+"""
 ROWS = sql.SQL("SELECT t::text FROM amends.{} t")
 UNIT_ID = """
 SELECT u.id FROM amends.unit u JOIN amends.namespace n ON n.id = u.namespace_id
@@ -73,9 +84,11 @@ class TestedLedger(PostgresLedger):
         return [name for (name,) in self.sql(TABLES)]
 
     def empty(self) -> None:
-        """Forget everything."""
-        names = ", ".join(f"amends.{name}" for name in self.tables())
-        self.sql(f"TRUNCATE {names} RESTART IDENTITY CASCADE")
+        """Forget everything, in whatever order tables refer to each other."""
+        with psycopg.connect(self.url) as connection:
+            connection.execute("SET session_replication_role = replica")
+            connection.execute(connection.execute(DELETIONS).fetchone()[0])
+            connection.execute(RESTART)
 
     def dump(self) -> dict[str, list[str]]:
         """Every row of every table as text."""
