@@ -84,23 +84,23 @@ def postgres_server():
 
 
 @pytest.fixture(scope="session")
-def template_database(postgres_server):
-    """The database that every fresh one is copied from; here an empty one.
+def tables_url(postgres_server):
+    """A database with our tables, which every test leaves empty: quicker than a fresh one each."""
+    from amends_pipeline.assembly import open_ledger  # noqa: PLC0415 - the rules need no database
 
-    Override it where tests want tables: make a database, migrate it once, close every connection
-    to it and return its name.
-    """
-    return "template0"
+    lease, name = postgres_server.lease, f"tables_{uuid.uuid4().hex}"
+    with psycopg.connect(lease.url("postgres"), autocommit=True) as connection:
+        connection.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
+    open_ledger(lease.url(name)).close()
+    return lease.url(name)
 
 
 @pytest.fixture
-def database_url(postgres_server, template_database):
-    """The psycopg URL of a database that no other test sees, dropped after the test."""
+def database_url(postgres_server):
+    """The psycopg URL of an empty database that no other test sees, dropped after the test."""
     lease, name = postgres_server.lease, f"test_{uuid.uuid4().hex}"
-    create = "create database {} template {} strategy file_copy"
+    create = "create database {} template template0 strategy file_copy"
     with psycopg.connect(lease.url("postgres"), autocommit=True) as connection:
-        connection.execute(
-            sql.SQL(create).format(sql.Identifier(name), sql.Identifier(template_database))
-        )
+        connection.execute(sql.SQL(create).format(sql.Identifier(name)))
         yield lease.url(name)
         connection.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))

@@ -20,6 +20,7 @@ from amends_pipeline.flows.bank_post import post
 from amends_pipeline.store.bank import PostgresBank
 from amends_pipeline.store.memory_bank import BankTables, MemoryBank
 from amends_pipeline.store.postgres import Database
+from amends_pipeline_tests.store.postgres_ledger import empty
 
 STREAM = Stream("CB-MAIN", "CB-GENERAL", "CB-A")
 TYPES = {
@@ -227,10 +228,6 @@ CREATE OR REPLACE FUNCTION amends_bank.clock() RETURNS text LANGUAGE sql VOLATIL
 $$;
 """
 DEFINITION = "SELECT pg_get_functiondef('amends_bank.clock'::regproc)"
-TABLES = """
-SELECT string_agg(format('%I.%I', schemaname, tablename), ', ') FROM pg_tables
-WHERE schemaname = 'amends_bank'
-"""
 
 
 class TableBankBench(BankBench):
@@ -266,5 +263,5 @@ class TableBankBench(BankBench):
     def clean(self):
         self.real_clock()
         self.sql("DROP SEQUENCE IF EXISTS amends_bank.tick")
-        self.sql(f"TRUNCATE {self.sql(TABLES)[0][0]} RESTART IDENTITY CASCADE")
         self.close()
+        empty(self.url, "amends_bank")

@@ -2,27 +2,13 @@
 
 from __future__ import annotations
 
-import uuid
 from contextlib import ExitStack
 
-import psycopg
 import pytest
-from psycopg import sql
 
-from amends_pipeline.assembly import open_ledger
 from amends_pipeline_tests.contracts.bank_bench import NOON, MemoryBankBench, TableBankBench
 from amends_pipeline_tests.contracts.bench import provisioned
 from amends_pipeline_tests.contracts.ledgers import MemoryLedger, TableLedger
-
-
-@pytest.fixture(scope="session")
-def tables_url(postgres_server):
-    """A database with our tables. Emptying it takes a tenth of the time that a new one takes."""
-    lease, name = postgres_server.lease, f"contract_{uuid.uuid4().hex}"
-    with psycopg.connect(lease.url("postgres"), autocommit=True) as connection:
-        connection.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
-    open_ledger(lease.url(name)).close()
-    return lease.url(name)
 
 
 @pytest.fixture(params=["memory", "postgres"])

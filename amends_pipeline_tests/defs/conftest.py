@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import uuid
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -16,7 +15,6 @@ import pytest
 from dagster._core.storage.event_log import in_memory as events_in_memory
 from dagster._core.storage.runs import in_memory as runs_in_memory
 
-from amends_pipeline.assembly import open_ledger
 from amends_pipeline.defs.catalog import MATERIALIZED_VIEW, SOURCE_LOG
 from amends_pipeline.defs.inventory.administration import provision_namespace, remove_namespace
 from amends_pipeline.defs.inventory.assets import relay, view, worker
@@ -213,16 +211,6 @@ def instance():
         yield instance
 
 
-@pytest.fixture(scope="session")
-def template_database(postgres_server):
-    """A database with our tables, to be copied."""
-    lease, name = postgres_server.lease, f"defs_{uuid.uuid4().hex}"
-    with psycopg.connect(lease.url("postgres"), autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name} TEMPLATE template0 ENCODING 'UTF8'")
-    open_ledger(lease.url(name)).close()
-    return name
-
-
 @pytest.fixture
 def ledger(request):
     """In memory, unless the test asks for `postgres` by its parameter."""
@@ -230,7 +218,9 @@ def ledger(request):
         yield MemoryLedger()
         return
     with ExitStack() as opened:
-        yield TableLedger(request.getfixturevalue("database_url"), opened)
+        tables = TableLedger(request.getfixturevalue("tables_url"), opened)
+        yield tables
+    tables.empty()
 
 
 on_both = pytest.mark.parametrize("ledger", ["memory", "postgres"], indirect=True)

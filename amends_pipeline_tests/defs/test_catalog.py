@@ -91,21 +91,21 @@ def shown(schema: dg.TableSchema) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("name", STORED)
-def test_the_columns_that_an_asset_shows_are_those_of_its_table(name, database_url):
+def test_the_columns_that_an_asset_shows_are_those_of_its_table(name, tables_url):
     metadata = SPECS[name].metadata
-    stored = columns_of(metadata["dagster/table_name"], database_url)
+    stored = columns_of(metadata["dagster/table_name"], tables_url)
     assert shown(metadata["dagster/column_schema"]) == stored
 
 
 @pytest.mark.parametrize("view", sorted(READER_VIEWS))
-def test_the_view_shows_the_columns_of_what_readers_query(view, database_url):
+def test_the_view_shows_the_columns_of_what_readers_query(view, tables_url):
     schema = SPECS["materialized_view"].metadata[f"columns_of_{view}"].schema
-    assert shown(schema) == columns_of(f"amends.{view}", database_url)
+    assert shown(schema) == columns_of(f"amends.{view}", tables_url)
 
 
-def test_checkpoints_show_the_columns_of_their_sets(database_url):
+def test_checkpoints_show_the_columns_of_their_sets(tables_url):
     schema = SPECS["bank_checkpoints"].metadata["columns_of_checkpoint_set"].schema
-    assert shown(schema) == columns_of("amends_bank.checkpoint_set", database_url)
+    assert shown(schema) == columns_of("amends_bank.checkpoint_set", tables_url)
 
 
 # --- where

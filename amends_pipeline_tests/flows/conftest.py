@@ -1,26 +1,13 @@
-"""`ledger`: in memory and on PostgreSQL, a fresh database for each test; `harbour` over it."""
+"""`ledger`: in memory and on PostgreSQL, without a namespace; `harbour` over it."""
 
 from __future__ import annotations
 
-import uuid
 from contextlib import ExitStack
 
-import psycopg
 import pytest
 
-from amends_pipeline.assembly import open_ledger
 from amends_pipeline_tests.contracts.ledgers import MemoryLedger, TableLedger
 from amends_pipeline_tests.flows.harbour import Harbour
-
-
-@pytest.fixture(scope="session")
-def template_database(postgres_server):
-    """A database with our tables, to be copied."""
-    lease, name = postgres_server.lease, f"flows_{uuid.uuid4().hex}"
-    with psycopg.connect(lease.url("postgres"), autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name} TEMPLATE template0 ENCODING 'UTF8'")
-    open_ledger(lease.url(name)).close()
-    return name
 
 
 @pytest.fixture(params=["memory", "postgres"])
@@ -29,7 +16,9 @@ def ledger(request):
         yield MemoryLedger()
         return
     with ExitStack() as opened:
-        yield TableLedger(request.getfixturevalue("database_url"), opened)
+        tables = TableLedger(request.getfixturevalue("tables_url"), opened)
+        yield tables
+    tables.empty()
 
 
 @pytest.fixture

@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
-import uuid
-
-import psycopg
 import pytest
-from psycopg import sql
 
 from amends_pipeline_tests.contracts.bench import STORY, provisioned
 from amends_pipeline_tests.store.postgres_ledger import TestedLedger
 
 
-@pytest.fixture(scope="session")
-def store_url(postgres_server):
-    """A database with our tables, for tests that leave none of it broken."""
-    lease, name = postgres_server.lease, f"store_{uuid.uuid4().hex}"
-    with psycopg.connect(lease.url("postgres"), autocommit=True) as connection:
-        connection.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
-    TestedLedger(lease.url(name)).close()
-    return lease.url(name)
-
-
 @pytest.fixture
-def tables(store_url):
+def tables(tables_url):
     """A ledger that holds nothing."""
-    with TestedLedger(store_url) as ledger:
-        ledger.empty()
+    with TestedLedger(tables_url) as ledger:
         yield ledger
+    ledger.empty()
 
 
 @pytest.fixture

@@ -17,12 +17,12 @@ WHERE schemaname = 'amends' AND tablename <> 'alembic_version' ORDER BY tablenam
 # does, this waits for whoever is still writing.
 DELETIONS = """
 SELECT 'LOCK TABLE ' || string_agg(name, ', ') || string_agg('; DELETE FROM ' || name, '')
-FROM (SELECT format('%I.%I', schemaname, tablename) AS name FROM pg_tables
-    WHERE schemaname = 'amends' AND tablename <> 'alembic_version') t
+FROM (SELECT format('%%I.%%I', schemaname, tablename) AS name FROM pg_tables
+    WHERE schemaname = %s AND tablename <> 'alembic_version') t
 """
 RESTART = """
-SELECT setval(format('%I.%I', schemaname, sequencename)::regclass, start_value, false)
-FROM pg_sequences WHERE schemaname = 'amends'
+SELECT setval(format('%%I.%%I', schemaname, sequencename)::regclass, start_value, false)
+FROM pg_sequences WHERE schemaname = %s
 """
 ROWS = sql.SQL("SELECT t::text FROM amends.{} t")
 UNIT_ID = """
@@ -60,6 +60,14 @@ SELECT unit_id, base, 1, 99, '{}', '{}', '{}', '{}', '{}', '{}' FROM moved
 """
 
 
+def empty(url: str, schema: str) -> None:
+    """Delete every row of a schema of ours, in whatever order its tables refer to each other."""
+    with psycopg.connect(url) as connection:
+        connection.execute("SET session_replication_role = replica")
+        connection.execute(connection.execute(DELETIONS, [schema]).fetchone()[0])
+        connection.execute(RESTART, [schema])
+
+
 class TestedLedger(PostgresLedger):
     """A ledger over tables, with a connection of the test's own beside it."""
 
@@ -84,11 +92,8 @@ class TestedLedger(PostgresLedger):
         return [name for (name,) in self.sql(TABLES)]
 
     def empty(self) -> None:
-        """Forget everything, in whatever order tables refer to each other."""
-        with psycopg.connect(self.url) as connection:
-            connection.execute("SET session_replication_role = replica")
-            connection.execute(connection.execute(DELETIONS).fetchone()[0])
-            connection.execute(RESTART)
+        """Forget everything."""
+        empty(self.url, "amends")
 
     def dump(self) -> dict[str, list[str]]:
         """Every row of every table as text."""

@@ -22,9 +22,9 @@ PEOPLE = ("ADA", "BEN", "CORA")
 
 
 @pytest.fixture
-def bank(store_url):
+def bank(tables_url):
     """A journal with one stream, and the server's own clock."""
-    bench = TableBankBench(store_url)
+    bench = TableBankBench(tables_url)
     try:
         bench.open()
         yield bench

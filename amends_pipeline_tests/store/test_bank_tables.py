@@ -23,8 +23,8 @@ from amends_pipeline_tests.store.proxy import proxied
 
 
 @pytest.fixture
-def bank(store_url):
-    bench = TableBankBench(store_url)
+def bank(tables_url):
+    bench = TableBankBench(tables_url)
     try:
         bench.open()
         yield bench

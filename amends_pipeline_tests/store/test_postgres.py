@@ -27,8 +27,8 @@ SELECT pid FROM pg_stat_activity WHERE application_name = 'amends' AND datname =
 
 
 @pytest.fixture
-def database(store_url):
-    database = Database(store_url)
+def database(tables_url):
+    database = Database(tables_url)
     yield database
     database.close()
 
@@ -71,9 +71,9 @@ REFUSING = {
 
 
 @pytest.mark.parametrize("parts", REFUSING.values(), ids=REFUSING)
-def test_a_server_that_does_not_serve_is_told_without_the_password(store_url, parts):
+def test_a_server_that_does_not_serve_is_told_without_the_password(tables_url, parts):
     whole = {"password": PASSWORD, "connect_timeout": 2}
-    url = conninfo.make_conninfo(store_url, **(whole | parts))
+    url = conninfo.make_conninfo(tables_url, **(whole | parts))
     with pytest.raises(DatabaseUnavailable, match="expected a PostgreSQL server") as caught:
         open_ledger(url)
     assert PASSWORD not in str(caught.value).replace(f"database {PASSWORD}", "")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from amends_pipeline.flows.bank_post import post
 from amends_pipeline.store.memory_bank import BankTables, MemoryBank
 from amends_pipeline_tests.contracts.bank_bench import ACCOUNTS, STREAM, command, link
 from amends_pipeline_tests.defs.conftest import QUIET, Run
+from amends_pipeline_tests.store.postgres_ledger import empty
 
 HERE = STREAM.stream_id
 EXECUTE_ALL = dg.define_asset_job(
@@ -163,9 +163,10 @@ def journal(request):
     if getattr(request, "param", "memory") == "memory":
         yield MemoryBank(BankTables(Clock()))
         return
-    with ExitStack() as opened:
-        ledger = opened.enter_context(open_ledger(request.getfixturevalue("database_url")))
+    url = request.getfixturevalue("tables_url")
+    with open_ledger(url) as ledger:
         yield ledger.bank
+    empty(url, "amends_bank")
 
 
 on_both = pytest.mark.parametrize("journal", ["memory", "postgres"], indirect=True)
