@@ -151,7 +151,8 @@ def test_a_rejected_export_is_told_in_the_words_of_its_check(office, clock):
         },
         raise_on_error=False,
     )
-    assert "ended with: SEQUENCE_GAP at group 2, sequence 3: expected" in reason(office)
+    said = "bank_export_is_complete: SEQUENCE_GAP at group 2, sequence 3: expected"
+    assert f"ended with: {said}" in reason(office)
 
 
 def test_balances_of_an_offered_export_stand_until_the_journal_is_further(office):
