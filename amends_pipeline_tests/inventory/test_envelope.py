@@ -255,6 +255,8 @@ def test_a_part_of_a_batch_holds_the_envelopes_at_its_positions(start, stop):
     part = batch(five).slice(start, stop)
     assert list(part) == five[start:stop]
     assert len(part) == len(five[start:stop])
+    # No reason is left over: it would fall to whatever is joined behind.
+    assert set(part.reasons) == {i for i, one in enumerate(part) if one.reasons}
 
 
 @pytest.mark.parametrize(

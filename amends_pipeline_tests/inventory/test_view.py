@@ -230,11 +230,12 @@ def test_another_envelope_of_an_equal_version_is_a_fault_and_what_precedes_it_st
 
 @pytest.mark.parametrize("line", OTHERS.values(), ids=OTHERS)
 def test_the_same_fault_inside_one_batch(line):
-    reader = delivered(f"{STORED}\n{STORED}\n{line}\n{AFTER}")
+    late = "a day 1 balance v1 50, by A r1 at 0"
+    reader = delivered(f"{STORED}\n{STORED}\n{late}\n{line}\n{AFTER}")
     assert reader.fault is not None
-    assert reader.fault.position == reader.consumed == 2
+    assert reader.fault.position == reader.consumed == 3
     assert reader.lines() == [STORED]
-    assert reader.duplicates == 1
+    assert (reader.duplicates, reader.outdated) == (1, 1)
 
 
 def test_other_reasons_of_an_equal_version_are_a_fault():
