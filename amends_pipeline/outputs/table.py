@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from amends_pipeline.inventory.envelope_columns import Envelopes
-from amends_pipeline.kernel.errors import DatabaseUnavailable, ProtocolStop
+from amends_pipeline.kernel.errors import ProtocolStop
 from amends_pipeline.ports import Segment, Unit
 from amends_pipeline.store import segments
 from amends_pipeline.store.namespaces import Namespaces
@@ -43,6 +43,8 @@ class TableOutputLog:
         unit_id = self._namespaces.unit_id(unit)
         count = len(envelopes)
         with self._database.write(MOVE_END, (count, unit_id, count)) as transaction:
+            if not transaction.first:
+                raise self._namespaces.missing(f"output log of {unit}", unit, unit_id)
             base: int = transaction.first[0][0]
             for at, part in segments.split(envelopes):
                 row = (unit_id, base + at, len(part), *segments.parameters(part))
@@ -55,7 +57,7 @@ class TableOutputLog:
         with self._database.read() as connection:
             row = connection.execute(SELECT_END, (unit_id,), binary=True).fetchone()
         if row is None:
-            raise DatabaseUnavailable(f"output log of {unit}", expected="its end", found="none")
+            raise self._namespaces.missing(f"output log of {unit}", unit, unit_id)
         return int(row[0])
 
     def read(self, unit: Unit, start: int, limit: int) -> Iterator[Segment]:

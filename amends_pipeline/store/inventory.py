@@ -146,6 +146,8 @@ class PostgresStore:
         unit_id = self._namespaces.unit_id(unit)
         where = f"record {offset} of {unit}"
         with self._database.write(LOCK_WORKER, (unit_id,)) as transaction:
+            if not transaction.first:
+                raise self._namespaces.missing(f"{Role.WORKER} of {unit}", unit, unit_id)
             _, _, next_offset, _ = transaction.first[0]
             declared = dict(read_set_asides(transaction.connection, unit_id))
             before = declared.get(offset)
@@ -330,10 +332,12 @@ class PostgresStore:
         """(sequence, acknowledged, envelope) in order, as of the first row read."""
         unit_id = self._namespaces.unit_id(unit)
         with self._database.snapshot() as connection:
-            ((acknowledged,),) = connection.execute(SELECT_ACKNOWLEDGED, (unit_id,))
+            row = connection.execute(SELECT_ACKNOWLEDGED, (unit_id,)).fetchone()
+            if row is None:
+                raise self._namespaces.missing(f"{Role.RELAY} of {unit}", unit, unit_id)
             for segment in outbox.read(connection, unit, unit_id):
                 for sequence, envelope in enumerate(segment.envelopes, segment.base):
-                    yield sequence, sequence < acknowledged, envelope
+                    yield sequence, sequence < row[0], envelope
 
     def outbox_segments(self, unit: Unit) -> Sequence[tuple[int, int]]:
         """(base sequence, count) of every stored segment."""

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
-
-from psycopg.rows import TupleRow
+from typing import Any, Final, NamedTuple
 
 from amends_pipeline.inventory.config import NamespaceConfig
 from amends_pipeline.kernel.display import shown
 from amends_pipeline.kernel.errors import (
     ConfigurationError,
     DatabaseUnavailable,
+    Fenced,
     InputError,
+    OperationError,
     UnknownNamespace,
 )
 from amends_pipeline.ports import NamespaceInfo, SourceBinding, Unit
@@ -34,10 +34,13 @@ SELECT n.id, n.name, s.name, s.partitions, n.digest, n.incarnation, n.first_offs
 FROM amends.namespace n JOIN amends.source s ON s.id = n.source_id
 """
 SELECT_INFO_OF: Final = SELECT_INFO + "WHERE n.name = %s"
+# One statement, and so one moment: between two the namespace might be removed.
+SELECT_HOME: Final = f"""
+SELECT h.*, ARRAY(SELECT partition FROM amends.unit WHERE namespace_id = h.id ORDER BY partition),
+    ARRAY(SELECT id FROM amends.unit WHERE namespace_id = h.id ORDER BY partition)
+FROM ({SELECT_INFO_OF}) h
+"""  # noqa: S608 - a statement of ours
 SELECT_ALL_INFO: Final = SELECT_INFO + "ORDER BY n.name"
-SELECT_UNITS: Final = (
-    "SELECT partition, id FROM amends.unit WHERE namespace_id = %s ORDER BY partition"
-)
 
 INSERT_NAMESPACE: Final = """
 INSERT INTO amends.namespace (name, source_id, digest, schema_version, origin_day,
@@ -124,6 +127,17 @@ class Namespaces:
             raise InputError(where, expected=expected, found=str(unit.partition))
         return units[unit.partition]
 
+    def missing(self, where: str, unit: Unit, unit_id: int) -> OperationError:
+        """The error for a row of a unit that is not there. Raises UnknownNamespace, InputError.
+
+        where: the row in words. unit_id: what the unit's surrogate key was when it was looked for.
+        """
+        self.forget(unit.namespace)
+        if self.unit_id(unit) == unit_id:
+            return DatabaseUnavailable(where, expected="its row", found="none")
+        expected, found = "the namespace as it was", "another one of that name"
+        return Fenced(where, expected=expected, found=found)
+
     def info(self, namespace: str) -> NamespaceInfo:
         """What is known of a namespace now. Raises UnknownNamespace."""
         return self.fresh(namespace).info
@@ -144,8 +158,14 @@ class Namespaces:
     def _config(self, home: Home) -> NamespaceConfig:
         config = configurations.get(home.info.digest)
         if config is None:
-            with self._database.snapshot() as connection:
-                config = as_stored(connection, home.id, home.info)
+            try:
+                with self._database.snapshot() as connection:
+                    config = as_stored(connection, home.id, home.info)
+            except DatabaseUnavailable:
+                # Nothing is wrong with what is stored when it was removed meanwhile.
+                if self.fresh(home.info.namespace).id != home.id:
+                    raise UnknownNamespace(home.info.namespace) from None
+                raise
             believed(config, home.info)
         return config
 
@@ -230,21 +250,21 @@ def _check_same(config: NamespaceConfig, there: NamespaceInfo) -> None:
 
 
 def _home(connection: Connection, namespace: str) -> Home:
-    row = connection.execute(SELECT_INFO_OF, (namespace,), binary=True).fetchone()
-    if row is None:
+    found = connection.execute(SELECT_HOME, (namespace,), binary=True).fetchone()
+    if found is None:
         raise UnknownNamespace(namespace)
-    units = connection.execute(SELECT_UNITS, (row[0],), binary=True).fetchall()
-    info, partitions = _info(row), [partition for partition, _ in units]
+    *row, partitions, units = found
+    info = _info(row)
     if partitions != list(range(info.partitions)):
         raise DatabaseUnavailable(
             f"stored units of namespace {info.namespace}",
             expected=f"those of partitions 0 to {info.partitions - 1}",
             found=f"those of partitions {shown(partitions)}",
         )
-    return Home(row[0], info, tuple(unit_id for _, unit_id in units))
+    return Home(row[0], info, tuple(units))
 
 
-def _info(row: TupleRow) -> NamespaceInfo:
+def _info(row: Sequence[Any]) -> NamespaceInfo:
     _, name, source, partitions, digest, incarnation, first_offsets, follows = row
     return NamespaceInfo(
         name, source, partitions, digest, incarnation, tuple(first_offsets), follows

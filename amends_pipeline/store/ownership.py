@@ -145,7 +145,7 @@ class Ownership:
         with self._database.writing_once(on) as connection:
             epoch = _value(connection, CLAIM[role], _storable(holder), unit_id)
         if epoch is None:
-            raise self._gone(unit, role)
+            raise self._namespaces.missing(f"{role} of {unit}", unit, unit_id)
         return Token(unit, role, epoch, digest)
 
     @contextmanager
@@ -161,7 +161,7 @@ class Ownership:
             self._speaking(token) as connection,
             self._database.write(_LOCKS[role], (unit_id,), on=connection) as transaction,
         ):
-            yield transaction, unit_id, self._guarded(token, transaction)
+            yield transaction, unit_id, self._guarded(token, unit_id, transaction)
 
     @contextmanager
     def speaking(self, token: Token, role: Role) -> Iterator[tuple[Connection, int]]:
@@ -218,21 +218,15 @@ class Ownership:
         if token.digest != digest:
             raise Fenced(where, expected=f"configuration {token.digest}", found=digest)
 
-    def _guarded(self, token: Token, transaction: Transaction) -> list[Any]:
+    def _guarded(self, token: Token, unit_id: int, transaction: Transaction) -> list[Any]:
         where = f"{token.role} of {token.unit}"
         if not transaction.first:
-            raise self._gone(token.unit, token.role)
+            raise self._namespaces.missing(where, token.unit, unit_id)
         epoch, holder, *rest = transaction.first[0]
         if epoch != token.epoch:
             found = f"{epoch} of {shown(holder or 'nobody')}"
             raise Fenced(where, expected=f"epoch {token.epoch}", found=found)
         return rest
-
-    def _gone(self, unit: Unit, role: Role) -> Fenced:
-        """The error for a unit that was removed. Raises UnknownNamespace if it is not back."""
-        self._namespaces.fresh(unit.namespace)
-        found = "another one of that name"
-        return Fenced(f"{role} of {unit}", expected="the namespace as it was", found=found)
 
     def progress(self, unit: Unit) -> Progress:
         """Where the roles of a unit stand."""

@@ -14,7 +14,7 @@ from amends_pipeline.inventory.config import NamespaceConfig, StockKey
 from amends_pipeline.inventory.envelope import FAMILY_OF, VISIBLE, Envelope, Type
 from amends_pipeline.inventory.slice import Records, Rejection
 from amends_pipeline.kernel.display import shown
-from amends_pipeline.kernel.errors import DatabaseUnavailable, InputError
+from amends_pipeline.kernel.errors import DatabaseUnavailable, InputError, UnknownNamespace
 from amends_pipeline.ports import (
     OF_DAYS,
     ConflictRef,
@@ -118,8 +118,10 @@ class PostgresSnapshot:
         self._home = home
         self._cursors = 0
         # The first statement fixes the moment.
-        ((follows,),) = self._rows(SELECT_INFO, home.id)
-        self._info = home.info._replace(follows=follows)
+        row = self._rows(SELECT_INFO, home.id).fetchone()
+        if row is None:  # it was removed since it was looked up
+            raise UnknownNamespace(home.info.namespace)
+        self._info = home.info._replace(follows=row[0])
 
     def info(self) -> NamespaceInfo:
         """What was provisioned."""

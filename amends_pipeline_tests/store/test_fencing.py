@@ -7,6 +7,7 @@ from contextlib import contextmanager
 import psycopg
 import pytest
 
+from amends_pipeline.inventory.envelope_columns import together
 from amends_pipeline.kernel.errors import (
     DatabaseUnavailable,
     Fenced,
@@ -15,6 +16,8 @@ from amends_pipeline.kernel.errors import (
     UnknownNamespace,
 )
 from amends_pipeline.ports import Role
+from amends_pipeline.store.configurations import configurations
+from amends_pipeline.store.namespaces import Namespaces
 from amends_pipeline_tests.contracts.bench import STORY, provisioned
 from amends_pipeline_tests.store.writes import EACH_WRITE, LOCKERS, PROGRESS
 
@@ -166,6 +169,58 @@ def test_an_owner_whose_namespace_was_removed_is_fenced(known, tables, back):
     with pytest.raises(Fenced if back else UnknownNamespace):
         known.store.commit(token, [])
     assert tables.dump() == before
+
+
+# Each of them relies on what this process remembers of the namespace.
+STEPS = {
+    "set aside": lambda bench: bench.store.set_aside(bench.unit(), 99, "wrong"),
+    "outbox": lambda bench: list(bench.store.outbox(bench.unit())),
+    "append": lambda bench: bench.ledger.outputs.append(bench.unit(), together([])),
+    "end": lambda bench: bench.ledger.outputs.end(bench.unit()),
+}
+
+
+@pytest.mark.parametrize("step", STEPS.values(), ids=STEPS)
+@pytest.mark.parametrize("back", [True, False])
+def test_a_step_on_what_another_process_removed_says_so(known, tables, step, back):
+    with tables.reopened() as other:
+        other.operations.remove("main")
+        if back:
+            provisioned(other, follows=False)
+    before = tables.dump()
+    with pytest.raises(Fenced if back else UnknownNamespace) as raised:
+        step(known)
+    assert raised.value.found == ("another one of that name" if back else 'none of the name "main"')
+    assert tables.dump() == before
+
+
+@pytest.mark.parametrize("step", STEPS.values(), ids=STEPS)
+def test_a_step_on_a_unit_whose_rows_are_missing_says_so(known, tables, step):
+    tables.sql("DELETE FROM amends.worker_progress")
+    tables.sql("DELETE FROM amends.relay_progress")
+    tables.sql("DELETE FROM amends.output_end")
+    with pytest.raises(DatabaseUnavailable, match="expected its row, found none"):
+        step(known)
+
+
+@pytest.mark.parametrize("begin", ["snapshot", "config"])
+def test_a_namespace_that_is_removed_as_it_is_looked_at_is_unknown(
+    known, tables, monkeypatch, begin
+):
+    fresh, removed = Namespaces.fresh, []
+
+    def found_and_removed(self, name):
+        home = fresh(self, name)
+        if not removed:
+            removed.append(name)
+            with tables.reopened() as other:
+                other.operations.remove(name)
+        return home
+
+    monkeypatch.setattr(configurations, "get", lambda _: None)
+    monkeypatch.setattr(Namespaces, "fresh", found_and_removed)
+    with pytest.raises(UnknownNamespace):
+        BEGINNINGS[begin](known)
 
 
 @pytest.mark.parametrize("begin", list(BEGINNINGS.values())[:4], ids=list(BEGINNINGS)[:4])
