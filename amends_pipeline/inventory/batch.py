@@ -102,7 +102,7 @@ def _small(numbers: Integers) -> bool:
 def _within_reach(heads: Heads, sums: Integers) -> bool:
     """Whether no close and no counter of a touched key can come near 64 bits."""
     peak, counter = (int(each.max(initial=0)) for each in (heads.peaks, heads.status_versions))
-    if peak >= WITHIN_REACH or counter >= _COUNTER_LIMIT:
+    if counter >= _COUNTER_LIMIT:
         return False
     largest = int(np.abs(sums).max(initial=0))
     if len(sums) * largest < WITHIN_REACH - peak:

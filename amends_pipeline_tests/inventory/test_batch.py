@@ -18,9 +18,10 @@ from amends_pipeline.inventory.config import parse_configuration
 from amends_pipeline.inventory.decision import Known, decide
 from amends_pipeline.inventory.envelope import joined
 from amends_pipeline.inventory.identities import Found, Identities
+from amends_pipeline.inventory.key_columns import changed_rows
 from amends_pipeline.inventory.keyfold import NeedsWholeKey
 from amends_pipeline.inventory.known_keys import KnownKeys
-from amends_pipeline.inventory.refold import Rows, Status, untouched
+from amends_pipeline.inventory.refold import KeyChange, Rows, Span, Status, untouched
 from amends_pipeline.inventory.slice import Records, read_slice
 from amends_pipeline.inventory.slice_columns import read_columns
 from amends_pipeline.inventory.weighing import Standing
@@ -201,6 +202,16 @@ def test_what_adds_nothing_to_a_day_with_activity_is_not_its_cause():
     known = committed(config, lines, 1).known(sliced(config, lines, 1, 4), whole)
     decision = together(config, lines, (1, 4), known, [4])
     assert {each.cause.offset for each in decision.envelopes} == {1}
+
+
+def test_a_cancellation_makes_its_key_ready_and_moves_no_day():
+    config = parse_configuration(configuration())
+    lines = [Line(each.value) for each in history("A r1 CANCEL day 3")]
+    new = untouched(0, 100, 60)
+    decision = together(config, lines, (0, 1), Known(KnownKeys({0: new}), {}), [1])
+    ready = new._replace(status=Status.READY, status_version=1)
+    assert dict(decision.keys) == {0: KeyChange(ready, Span(0, 0))}
+    assert changed_rows(decision.keys) == 0
 
 
 def test_numbers_stay_pythons_own():

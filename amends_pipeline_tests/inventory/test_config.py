@@ -305,10 +305,13 @@ def test_the_error_names_the_member_at_fault(path, value, message):
     assert message in str(caught.value)
 
 
-@pytest.mark.parametrize("document", [None, [], "x", 1])
-def test_a_configuration_is_an_object(document):
-    with pytest.raises(ConfigurationError, match="configuration: expected an object"):
+@pytest.mark.parametrize(
+    ("document", "found"), [(None, "None"), ([], "[]"), ("x", '"x"'), (1, "1")]
+)
+def test_a_configuration_is_an_object(document, found):
+    with pytest.raises(ConfigurationError) as caught:
         parse_configuration(document)
+    assert str(caught.value) == f"configuration: expected an object, found {found}"
 
 
 def test_a_key_stands_once():

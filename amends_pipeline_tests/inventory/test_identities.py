@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from amends_pipeline.inventory import identities as module
 from amends_pipeline.inventory.assertions import assertions
-from amends_pipeline.inventory.authority import Accepted, Candidate
-from amends_pipeline.inventory.identities import Identities
+from amends_pipeline.inventory.authority import Accepted, Authority, Candidate
+from amends_pipeline.inventory.identities import Identities, found_among
 
 PAIRS = st.lists(st.tuples(st.integers(0, 3), st.sampled_from(["A", "B", "C", "", "\u00e9"])))
 SAID = Candidate(1, "NEW", 5, 0, 1)
@@ -32,6 +32,8 @@ def poor(numbers, texts):
 
 @pytest.mark.parametrize("hashed", [module.hashes, poor])
 @given(pairs=PAIRS)
+@example(pairs=[(0, "A"), (1, "A"), (0, "A")])
+@example(pairs=[(0, "A"), (0, "B"), (0, "A")])
 def test_they_are_numbered_in_the_order_in_which_they_first_appear(pairs, hashed):
     distinct = list(dict.fromkeys(pairs))
     with pytest.MonkeyPatch.context() as patch:
@@ -63,3 +65,18 @@ def test_equal_hashes_prove_nothing(monkeypatch, others):
     here = batch([(0, "A")])
     assert here.among(batch([(0, "A")]), np.array([0])) is not None
     assert here.among(batch(others), np.array([0])) is None
+
+
+def test_what_is_known_stands_at_the_position_where_it_was_asked_for():
+    def stands(txn_id, *, conflicted=False):
+        return Authority(Candidate(1, "NEW", 5, 0, ord(txn_id)), ord(txn_id), conflicted=conflicted)
+
+    known = {(1, "C"): stands("C", conflicted=True), (0, "A"): stands("A"), (9, "Z"): stands("Z")}
+    found = found_among([(0, "C"), (0, "A"), (1, "A"), (1, "C")], known)
+    assert found.at.tolist() == [1, 3]
+    assert list(found.authorities.items()) == [
+        ((0, "A"), stands("A")),
+        ((1, "C"), stands("C", conflicted=True)),
+    ]
+    (last,) = found.authorities.take(np.array([1])).items()
+    assert last == ((1, "C"), stands("C", conflicted=True))

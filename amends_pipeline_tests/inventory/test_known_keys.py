@@ -88,6 +88,17 @@ def test_columns_read_as_the_states_that_they_were_made_of(data):
         assert {type(each) for each in numbers} <= {int, bool}
 
 
+@pytest.mark.parametrize("chosen", [(), (2,), (0, 2), (1, 2), (1, 3), (0, 1, 3)], ids=str)
+def test_keys_side_by_side_or_apart_are_taken_with_their_own_days(chosen):
+    def with_days(key, *days):
+        rows = [(day, key, 1, 100 + day, True, False, 1, 0) for day in days]
+        return untouched(key, 100, 60)._replace(rows=Rows(*map(list, zip(*rows, strict=True))))
+
+    made = [with_days(0, 1), with_days(1, 2, 3), with_days(2, 4), with_days(3, 5, 6)]
+    taken = columns_of(made).take(np.array(chosen, dtype=np.int64))
+    assert dict(taken) == {key: made[key] for key in chosen}
+
+
 @pytest.mark.parametrize(
     ("change", "fitting"),
     [

@@ -17,6 +17,7 @@ from amends_pipeline.inventory.slice import (
     identities,
     read_slice,
 )
+from amends_pipeline.inventory.slice_columns import read_columns
 from amends_pipeline.kernel.instants import MAX_DAY
 from amends_pipeline_tests.driver import records, source
 from amends_pipeline_tests.strategies import STRANGE
@@ -66,6 +67,43 @@ def test_a_rejected_record_keeps_its_bytes():
         Rejection(0, Code.MALFORMED, odd.raw_key, odd.value),
         Rejection(1, Code.UNKNOWN_KEY, unknown.raw_key, unknown.value),
     ]
+
+
+FAULTS = {
+    "none": ({}, None),
+    "the first instant": ({"valid_time": "2026-01-01T00:00:00.000000005Z"}, None),
+    "the last instant": ({"valid_time": "9999-12-31T23:59:59.999999999Z"}, None),
+    "a cancellation": ({"kind": "CANCEL", "qty": 0}, None),
+    "no transaction": ({"txn_id": ""}, Code.IDENTITY),
+    "revision 0": ({"revision": 0}, Code.REVISION),
+    "another kind": ({"kind": "SALE"}, Code.KIND),
+    "another spelling": ({"kind": "New"}, Code.KIND),
+    "a cancellation of 1": ({"kind": "CANCEL", "qty": 1}, Code.CANCEL_QUANTITY),
+    "before the first instant": (
+        {"valid_time": "2026-01-01T00:00:00.000000004Z"},
+        Code.VALID_TIME,
+    ),
+    "the day before": ({"valid_time": "2025-12-31T23:00:00Z"}, Code.VALID_TIME),
+    "after the last instant": ({"valid_time": "9999-12-31T23:59:59-00:01"}, Code.VALID_TIME),
+    "another location": (
+        {"stock_key": {"item": "DEMO-PART", "location": "NOWHERE"}},
+        Code.UNKNOWN_KEY,
+    ),
+    "a number as text": ({"qty": "1"}, Code.MALFORMED),
+}
+
+
+@pytest.mark.parametrize(("members", "code"), FAULTS.values(), ids=FAULTS)
+def test_each_fault_has_its_code_however_records_are_read(members, code):
+    config = parse_configuration(configuration(origin="2026-01-01T00:00:00.000000005Z"))
+    good = document(STOCK_KEYS["a"], "A", 1, "NEW", "2026-01-02T12:00:00Z", 1)
+    log = records(source([Line(encoded(each)) for each in (good, good | members, good)]))
+    slice_ = read_slice(config, 0, log, frozenset())
+    columns = read_columns(config, 0, log, frozenset())
+    assert list(columns.accepted.accepted()) == slice_.accepted
+    assert [each.offset for each in slice_.accepted] == ([0, 2] if code else [0, 1, 2])
+    for told in (slice_.rejections, columns.rejections):
+        assert [(each.offset, each.code) for each in told] == ([(1, code)] if code else [])
 
 
 def test_the_transport_key_and_the_partition_are_checked():

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from amends_pipeline.inventory.config import parse_configuration
 from amends_pipeline.inventory.envelope import Encoder
 from amends_pipeline.inventory.wire import Decoder, decode
+from amends_pipeline.kernel.display import shown
 from amends_pipeline.kernel.errors import ProtocolStop
 from amends_pipeline.kernel.instants import MAX_DAY
 from amends_pipeline_tests.envelopes import LARGEST, SMALLEST, drawn, envelope
@@ -76,33 +77,21 @@ FAULTS = {
     "null for an id": (BALANCE, "output_id", None, "output_id", "an object"),
     "another namespace": (BALANCE, "output_id.namespace", "other", "output_id.namespace", '"main"'),
     "a longer namespace": (
-        BALANCE,
-        "output_id.namespace",
-        "main2",
-        "output_id.namespace",
+        *(BALANCE, "output_id.namespace", "main2", "output_id.namespace"),
         '"main"',
     ),
     "no namespace": (
-        BALANCE,
-        "output_id.namespace",
-        LEFT_OUT,
-        "output_id",
+        *(BALANCE, "output_id.namespace", LEFT_OUT, "output_id"),
         "the members namespace",
     ),
     "another family": (
-        BALANCE,
-        "output_id.family",
-        "alert",
-        "type",
+        *(BALANCE, "output_id.family", "alert", "type"),
         "AlertRaised or AlertRetracted",
     ),
     "an alert as a balance": (ALERT, "output_id.family", "balance", "type", "BalanceStated"),
     "an unknown family": (BALANCE, "output_id.family", "stock", "output_id.family", "alert or"),
     "a family of another case": (
-        BALANCE,
-        "output_id.family",
-        "Balance",
-        "output_id.family",
+        *(BALANCE, "output_id.family", "Balance", "output_id.family"),
         "alert",
     ),
     "a family that is a list": (BALANCE, "output_id.family", [], "output_id.family", "alert"),
@@ -222,6 +211,9 @@ FAULTS = {
         "an integer from 1",
     ),
     "a reason without a name": (BLOCKED, "payload.reasons.0.txn_id", "", "", "reasons with txn_id"),
+    "a reason named by a number": (
+        *(BLOCKED, "payload.reasons.0.txn_id", 3, "payload.reasons[0].txn_id", "text"),
+    ),
     "a reason with U+0000": (BLOCKED, "payload.reasons.0.txn_id", "A\0", "", "reasons with txn_id"),
     "a reason twice": (BLOCKED, "payload.reasons", [REASON, REASON], "", "each reason once"),
     "reasons in another order": (BLOCKED, "payload.reasons.0.txn_id", "C", "", "each reason once"),
@@ -246,7 +238,12 @@ def test_a_fault_is_told_by_its_member(one, path, value, where, expected):
     if where is not None:
         assert stop.where == ".".join(["envelope", where] if where else ["envelope"])
     assert stop.expected.startswith(expected), stop
-    assert stop.found
+    assert stop.found == shown(value) if path == where else stop.found
+
+
+@pytest.mark.parametrize(("payload", "found"), [({}, "none"), ({"a": 1, "é": 2}, '"a", "é"')])
+def test_members_that_do_not_belong_are_told_by_their_names(payload, found):
+    assert stop_of(changed(BALANCE, "payload", payload)).found == found
 
 
 def test_a_day_on_the_origin_and_the_last_day_are_days():
