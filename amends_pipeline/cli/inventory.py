@@ -107,6 +107,7 @@ def append(
                 reading.records(inputs),
                 undecodable_partition=partition,
                 on_appended=meters.start("append", "records", total),
+                waiting=_tell_append,
             )
     if session.as_json:
         session.out.document({"appended": done.appended, "ends": list(done.ends)})
@@ -213,6 +214,11 @@ def reproject(session: Session, namespace: str) -> None:
     with session.ledger() as ledger:
         projected = draining.reproject(session, ledger, namespace, _holder("reproject"))
     draining.show_view(session, namespace, projected)
+
+
+def _tell_append(source: str) -> None:
+    """Tell for what an append waits, quiet or not."""
+    complain(f"waiting for source {source}: another append to it is not done yet")
 
 
 def _holder(command: str) -> str:

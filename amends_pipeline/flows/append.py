@@ -7,6 +7,7 @@ all lines of one call are appended in one transaction.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from amends_pipeline.flows.bound import check_bound
@@ -47,15 +48,18 @@ def checked(lines: Iterable[Line]) -> Iterator[Line]:
             yield line
 
 
-def append(
+def append(  # noqa: PLR0913 - what is appended, where, and who is told
     ledger: Ledger,
     namespace: str,
     lines: Iterable[Line],
     *,
     undecodable_partition: int = 0,
     on_appended: Callable[[int], None] = lambda _: None,
+    waiting: Callable[[str], None] | None = None,
 ) -> Appended:
     """Append each line to the source of a namespace.
+
+    `waiting` is told, by another thread, the source of which another append is waited for.
 
     Raises UnknownNamespace, InputError; ForeignIncarnation when the source is not the one that the
     namespace was bound to.
@@ -70,6 +74,7 @@ def append(
         lines,
         undecodable_partition=undecodable_partition,
         on_appended=on_appended,
+        waiting=waiting,
     )
 
 
@@ -81,6 +86,7 @@ def append_to(  # noqa: PLR0913 - what is appended, where, and who is told
     landing: Landed | None = None,
     undecodable_partition: int = 0,
     on_appended: Callable[[int], None] = lambda _: None,
+    waiting: Callable[[str], None] | None = None,
 ) -> Appended:
     """Append each line to the partition of its stock key.
 
@@ -113,7 +119,6 @@ def append_to(  # noqa: PLR0913 - what is appended, where, and who is told
 
     source = ledger.source(binding.source)
     check_bound(f"source {binding.source}", source, binding.incarnation)
-    ends = (
-        source.append(records()) if landing is None else source.append(records(), landing=landing)
-    )
+    told = None if waiting is None else partial(waiting, binding.source)
+    ends = source.append(records(), landing=landing, waiting=told)
     return Appended(count, ends)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol
 
 from amends_pipeline.inventory.envelope_columns import Envelopes
@@ -36,13 +36,18 @@ class SourceLog(Protocol):
         ...
 
     def append(
-        self, records: Iterable[SourceRecord], *, landing: Landed | None = None
+        self,
+        records: Iterable[SourceRecord],
+        *,
+        landing: Landed | None = None,
+        waiting: Callable[[], None] | None = None,
     ) -> Sequence[int]:
         """Append all records or none. Returns the new end of every partition.
 
         Offset order is commit order: a reader never passes a record that is not yet visible.
         `landing` records the file that they come from in the same transaction (its `records` are
         counted here); raises AlreadyLanded when a file of that digest was appended before.
+        `waiting` is told, by another thread, that another append has been waited for a while.
         """
         ...
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from amends_pipeline.inventory.slice import Records
 from amends_pipeline.kernel.display import shown
@@ -52,7 +52,11 @@ class MemorySource:
             return [each.extent for each in self._tables.source(self.source).partitions]
 
     def append(
-        self, records: Iterable[SourceRecord], *, landing: Landed | None = None
+        self,
+        records: Iterable[SourceRecord],
+        *,
+        landing: Landed | None = None,
+        waiting: Callable[[], None] | None = None,  # noqa: ARG002 - nothing here takes long
     ) -> Sequence[int]:
         """Append all records or none."""
         with self._tables.lock:

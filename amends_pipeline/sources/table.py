@@ -9,8 +9,10 @@ other.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import accumulate
+from threading import Timer
 from typing import Final
 
 from amends_pipeline.inventory.slice import Records
@@ -26,6 +28,8 @@ SEGMENT_BYTES: Final = 4 * 1024 * 1024
 """A segment ends with the record that reaches one of these."""
 BUFFERED_BYTES: Final = 32 * 1024 * 1024
 """Up to that much an append is read before it locks, so that it locks only what it writes to."""
+TOLD_AFTER_SECONDS: Final = 1.0
+"""Then whoever waits for another append is told so."""
 RECORD_BYTES: Final = 100
 """What a record takes in memory beside its value."""
 
@@ -92,7 +96,11 @@ class TableSource:
             return source_segments.find(connection, self.source)
 
     def append(
-        self, records: Iterable[SourceRecord], *, landing: Landed | None = None
+        self,
+        records: Iterable[SourceRecord],
+        *,
+        landing: Landed | None = None,
+        waiting: Callable[[], None] | None = None,
     ) -> Sequence[int]:
         """Append all records or none."""
         partitions = len(self._log().extents)
@@ -100,7 +108,12 @@ class TableSource:
         first = next(batches, [])
         second = next(batches, None)
         touched = range(partitions) if second is not None else {r.partition for r in first}
-        with self._database.write(LOCK_PARTITIONS, (self.source, sorted(touched))) as transaction:
+        lock = (self.source, sorted(touched))
+        with (
+            _telling(waiting) as locked,
+            self._database.write(LOCK_PARTITIONS, lock) as transaction,
+        ):
+            locked()
             writers = {
                 partition: _Writer(transaction, partition_id, end)
                 for partition, partition_id, end in transaction.first
@@ -134,6 +147,20 @@ class TableSource:
         wanted = source_segments.Range(partition, start, until)
         with self._database.read() as connection:
             return source_segments.read(connection, self.source, wanted, limit)
+
+
+@contextmanager
+def _telling(waiting: Callable[[], None] | None) -> Iterator[Callable[[], None]]:
+    """Call `waiting` when what is yielded was not called for so long, nor the block left."""
+    if waiting is None:
+        yield lambda: None
+        return
+    timer = Timer(TOLD_AFTER_SECONDS, waiting)
+    timer.start()
+    try:
+        yield timer.cancel
+    finally:
+        timer.cancel()
 
 
 def _batches(records: Iterable[SourceRecord]) -> Iterator[list[SourceRecord]]:

@@ -18,6 +18,7 @@ from amends_pipeline.cli import reading
 from amends_pipeline.flows import reading as flows_reading
 from amends_pipeline.flows.append import MAX_LINE_BYTES
 from amends_pipeline.inventory.revision import Revision, decode
+from amends_pipeline.sources.memory import MemorySource
 from amends_pipeline_tests.tables import STOCK_KEYS, configuration, document, encoded, history
 
 HEADER = b"txn_id,revision,kind,item,location,valid_time,qty,source_time\n"
@@ -276,3 +277,19 @@ def test_a_partition_that_the_source_does_not_have_is_refused(amends):
     result = amends.on("append", "--partition", 1, "-", given=b"odd\n")
     assert result.status == 2
     assert result.err == ("error: source depot-feed-1: expected a partition from 0 to 0, found 1\n")
+
+
+@pytest.mark.parametrize("quiet", [[], ["--quiet"]])
+def test_an_append_that_waits_for_another_says_so(amends, monkeypatch, tmp_path, quiet):
+    (tmp_path / "records").write_bytes(b"one\n")
+    at_once = MemorySource.append
+
+    def late(self, records, *, landing=None, waiting=None):
+        waiting()
+        return at_once(self, records, landing=landing)
+
+    monkeypatch.setattr(MemorySource, "append", late)
+    result = amends.on("append", str(tmp_path / "records"), *quiet)
+    assert result.status == 0
+    assert result.err == "waiting for source depot-feed-1: another append to it is not done yet\n"
+    assert values(amends) == [b"one"]

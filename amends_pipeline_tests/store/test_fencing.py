@@ -3,10 +3,12 @@ from __future__ import annotations
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from queue import Queue
 
 import psycopg
 import pytest
 
+from amends_pipeline.flows.append import Line, append
 from amends_pipeline.inventory.envelope_columns import together
 from amends_pipeline.kernel.errors import (
     DatabaseUnavailable,
@@ -16,6 +18,7 @@ from amends_pipeline.kernel.errors import (
     UnknownNamespace,
 )
 from amends_pipeline.ports import Role
+from amends_pipeline.sources import table
 from amends_pipeline.store.configurations import configurations
 from amends_pipeline.store.namespaces import Namespaces
 from amends_pipeline_tests.contracts.bench import STORY, provisioned
@@ -128,6 +131,23 @@ def test_of_two_who_commit_the_same_decision_one_does(busy, pool, tables):
     assert sorted(type(error).__name__ for error in errors) == ["FrontierMoved", "NoneType"]
     (moved,) = filter(None, errors)
     assert (moved.expected, moved.found) == (str(decisions[0].start), str(decisions[0].until))
+
+
+def test_who_appends_is_told_when_another_append_takes_long(known, tables, pool, monkeypatch):
+    told, lines = Queue(), [Line("file", 1, b"{}")]
+
+    def appended():
+        return append(known.ledger, "main", lines, waiting=told.put)
+
+    monkeypatch.setattr(table, "TOLD_AFTER_SECONDS", 0.05)
+    with session(tables, "SELECT FROM amends.source_partition FOR UPDATE"):
+        waits = pool.submit(appended)
+        assert told.get(timeout=20) == "depot-feed-1"
+    assert waits.result().ends == [11], "behind the ten records of the story"
+    assert told.empty()
+    monkeypatch.setattr(table, "TOLD_AFTER_SECONDS", 3600)
+    assert appended().ends == [12]
+    assert told.empty()
 
 
 # --- a namespace that is not what it was
