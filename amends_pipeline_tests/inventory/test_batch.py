@@ -253,6 +253,16 @@ def test_only_what_is_plainly_within_reach_is_decided_together(qty, within):
     assert (decision is not None) == within
 
 
+def test_what_is_taken_back_must_be_within_reach_too():
+    config = parse_configuration(configuration(opening=0))
+    log = f"A r1 NEW day 1 {-(2**63)}\nB r1 NEW day 1 {2**62}\nC r1 NEW day 1 {2**62}\n"
+    lines = [Line(each.value) for each in history(log + "A r2 CANCEL day 1")]
+    slice_ = sliced(config, lines, 3, 4)
+    known = committed(config, lines, 3).known(slice_, whole)
+    assert together(config, lines, (3, 4), known, [4]) is None
+    assert decide(known, slice_, 7).excess.day == day(1)
+
+
 def test_sums_that_moved_behind_a_conflict_are_looked_at_when_it_is_resolved():
     config = parse_configuration(configuration(opening=0))
     log = "A r1 NEW day 1 0\nA r1 NEW day 1 1\nB r1 NEW day 2 {0}\nC r1 NEW day 2 {0}\n"

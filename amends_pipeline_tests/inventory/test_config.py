@@ -253,6 +253,7 @@ def test_a_key_that_is_not_configured_has_no_number_but_a_partition():
         ("keys", ABSENT, "configuration.keys: expected a member"),
         ("keys", None, "keys: expected an array of keys"),
         ("keys", {"path": "keys.csv"}, "keys: expected an array of keys, or in a file a path"),
+        ("keys", "keys.csv", 'or in a file a path to a file of keys, found "keys.csv"'),
         ("keys.0", "DEMO-PART", 'keys[0]: expected an object, found "DEMO-PART"'),
         ("keys.0.stock_key", ABSENT, "keys[0].stock_key: expected a member, found none"),
         ("keys.0.stock_key", ["a", "b"], "keys[0].stock_key: expected an object"),
