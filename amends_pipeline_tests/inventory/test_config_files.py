@@ -51,15 +51,16 @@ def test_a_file_of_keys_beside_it_means_the_same(folder, csv):
 
 def test_a_file_of_keys_holds_any_names_and_both_ends_of_the_range(folder):
     config = folder(
-        HEADER + '"a,""b""","two\nlines",-9223372036854775808,9223372036854775807,\n é ,😀,-0,0,1\n'
+        HEADER
+        + '"a,""b""","two\r\nlines",-9223372036854775808,9223372036854775807,\n é ,😀,-0,0,1\n'
     )
     assert config.keys == (
         KeyConfig(StockKey(" é ", "😀"), 0, 0, 1),
         KeyConfig(
-            StockKey('a,"b"', "two\nlines"),
+            StockKey('a,"b"', "two\r\nlines"),
             -(2**63),
             2**63 - 1,
-            crc32(b'["a,\\"b\\"","two\\nlines"]') % 2,
+            crc32(b'["a,\\"b\\"","two\\r\\nlines"]') % 2,
         ),
     )
 
