@@ -7,12 +7,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from amends_pipeline.cli.output import Table
-from amends_pipeline.cli.session import complain
+from amends_pipeline.cli.session import complain, next_step
 from amends_pipeline.ports import Ledger, Role, Unit
 
 if TYPE_CHECKING:
     from amends_pipeline.cli.session import Session
-    from amends_pipeline.flows.catch_up import CaughtUp
+    from amends_pipeline.flows.catch_up import CaughtUp, Stopped
     from amends_pipeline.flows.drain import Drained, Options
     from amends_pipeline.flows.project import Projected
 
@@ -52,6 +52,20 @@ def show(session: Session, namespace: str, caught_up: CaughtUp) -> None:
     table.end()
 
 
+def complain_of_stops(namespace: str, caught_up: CaughtUp) -> None:
+    """Tell which units could not be drained to the end, and the way out of each stop."""
+    for stopped in caught_up.stopped:
+        complain(f"error: {stopped.error}")
+        if step := _step_after(stopped, namespace):
+            complain(next_step(step))
+
+
+def _step_after(stopped: Stopped, namespace: str) -> str | None:
+    from amends_pipeline.flows.next_step import after_error, on_command_line
+
+    return after_error(stopped.error, on_command_line(namespace))
+
+
 def _document(namespace: str, caught_up: CaughtUp) -> dict[str, object]:
     partitions = [
         {"partition": each.unit.partition, **_stages([each])} for each in caught_up.drained
@@ -62,7 +76,12 @@ def _document(namespace: str, caught_up: CaughtUp) -> dict[str, object]:
         **_stages(caught_up.drained),
         "partitions": partitions,
         "stopped": [
-            {"partition": unit.partition, "error": str(error)} for unit, error in caught_up.stopped
+            {
+                "partition": stopped.unit.partition,
+                "error": str(stopped.error),
+                "next_step": _step_after(stopped, namespace),
+            }
+            for stopped in caught_up.stopped
         ],
     }
 

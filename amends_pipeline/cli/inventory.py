@@ -150,8 +150,7 @@ def drain(
     with session.ledger() as ledger:
         caught_up = draining.drain(session, ledger, namespace, options)
     draining.show(session, namespace, caught_up)
-    for stopped in caught_up.stopped:
-        complain(f"error: {stopped.error}")
+    draining.complain_of_stops(namespace, caught_up)
     return max((stopped.error.exit_status for stopped in caught_up.stopped), default=0)
 
 
@@ -175,7 +174,7 @@ def verify(session: Session, namespace: str, accept: Path | None) -> int:
 
     manifest = None if accept is None else verdict.manifest_of(accept)
     report = verdict.ask(session, namespace, manifest, _holder("verify"))
-    verdict.show(session, report)
+    verdict.show(session, namespace, report)
     return 0 if report.accepted else NEGATIVE_VERDICT
 
 

@@ -33,7 +33,7 @@ class Output:
         except BrokenPipeError:
             raise
         except OSError as error:
-            raise _refused(error) from error
+            raise refused(error) from error
 
     def flush(self) -> None:
         """See that everything left this process. Raises as `write`."""
@@ -44,7 +44,7 @@ class Output:
         except BrokenPipeError:
             raise
         except OSError as error:
-            raise _refused(error) from error
+            raise refused(error) from error
 
     def document(self, value: object) -> None:
         """Write one JSON document on a line of its own, in ASCII."""
@@ -61,7 +61,8 @@ def _binary() -> BinaryIO:
     return sys.stdout.buffer
 
 
-def _refused(error: OSError) -> OperationError:
+def refused(error: OSError) -> OperationError:
+    """Let go of standard output, and return the error that says why."""
     abandon()
     found = error.strerror or type(error).__name__
     return OperationError("standard output", expected="it to take what is printed", found=found)

@@ -10,6 +10,7 @@ import os
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,7 +19,7 @@ from typing import Any, NamedTuple, NoReturn
 import click
 from click.shell_completion import shell_complete
 
-from amends_pipeline.cli.output import abandon
+from amends_pipeline.cli.output import abandon, refused
 from amends_pipeline.cli.session import Session, complain
 from amends_pipeline.kernel.errors import AmendsError
 
@@ -79,8 +80,6 @@ class Program(click.Group):
         **extra: Any,  # noqa: ANN401 - what click's own signature says
     ) -> NoReturn:
         """Run with `args` (the process's own if None), and end the process with a status."""
-        if instruction := os.environ.get(COMPLETE_VARIABLE):
-            sys.exit(shell_complete(self, {}, NAME, COMPLETE_VARIABLE, instruction))
         arguments = sys.argv[1:] if args is None else list(args)
         extra.pop("prog_name", None)  # whatever file started us, help and messages say `amends`
         sys.exit(self._ended(arguments, extra))
@@ -88,6 +87,8 @@ class Program(click.Group):
     def _ended(self, arguments: list[str], extra: Mapping[str, Any]) -> int:
         """Run, tell on standard error what went wrong, and return the exit status."""
         try:
+            if instruction := os.environ.get(COMPLETE_VARIABLE):
+                return shell_complete(self, {}, NAME, COMPLETE_VARIABLE, instruction)
             with self.make_context(NAME, arguments, **extra) as context:
                 status = self.invoke(context)
                 Session().out.flush()
@@ -105,17 +106,15 @@ class Program(click.Group):
             complain("interrupted")
             status = INTERRUPTED
         except Exception as error:  # noqa: BLE001 - the last resort of a program for people
-            _tell(f"internal error: {type(error).__name__}: {error}", error)
-            if not os.environ.get(DEBUG_VARIABLE):
-                complain(f"{DEBUG_VARIABLE}=1 shows where it happened")
-            status = OPERATION_ERROR
+            status = _tell_unexpected(error)
         return status if isinstance(status, int) else 0
 
 
 def _tell_usage(error: click.ClickException) -> int:
     """Tell what is wrong with the command line; click itself would show its words as they are."""
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
-        error.show()
+        with suppress(OSError):  # as `complain`
+            error.show()
         return error.exit_code
     context = getattr(error, "ctx", None)
     if context is not None:
@@ -124,13 +123,31 @@ def _tell_usage(error: click.ClickException) -> int:
     return error.exit_code
 
 
+def _tell_unexpected(error: Exception) -> int:
+    if isinstance(error, OSError) and _was_printing(error):
+        refusal = refused(error)
+        _tell(f"error: {refusal}", error)
+        return refusal.exit_status
+    _tell(f"internal error: {type(error).__name__}: {error}", error)
+    if not os.environ.get(DEBUG_VARIABLE):
+        complain(f"{DEBUG_VARIABLE}=1 shows where it happened")
+    return OPERATION_ERROR
+
+
+def _was_printing(error: OSError) -> bool:
+    """Whether click was at it: it prints help, version and completions itself, past `Output`."""
+    *_, (frame, _) = traceback.walk_tb(error.__traceback__)
+    return frame.f_code is click.echo.__code__ and not frame.f_locals["err"]
+
+
 def _tell(message: str, error: Exception) -> None:
     from amends_pipeline.cli.opening import without_passwords
 
     if os.environ.get(DEBUG_VARIABLE):
         for line in "".join(traceback.format_exception(error)).splitlines():
             complain(without_passwords(line))
-    complain(without_passwords(message))
+    for line in (message, *getattr(error, "__notes__", ())):  # a note tells the next step
+        complain(without_passwords(line))
 
 
 @click.command(

@@ -66,6 +66,11 @@ def _like(ledger: Ledger, name: str) -> str:
     return f", perhaps {' or '.join(near)}" if near else ""
 
 
+def next_step(step: str) -> str:
+    """Return the line that tells what a person can do next."""
+    return f"next step: {step}"
+
+
 def complain(text: str) -> None:
     """Write one line on standard error, safe for a terminal."""
     with suppress(OSError):  # who closed standard error cannot be told anything
@@ -85,7 +90,14 @@ def answering(function: Callable[..., int | None]) -> Callable[..., int | None]:
     def command(
         session: Session, /, *, as_json: bool, quiet: bool, **parameters: object
     ) -> int | None:
-        return function(replace(session, as_json=as_json, quiet=quiet), **parameters)
+        try:
+            return function(replace(session, as_json=as_json, quiet=quiet), **parameters)
+        except AmendsError as error:
+            from amends_pipeline.flows.next_step import after_error, on_command_line
+
+            if step := after_error(error, on_command_line(str(parameters.get("namespace", "")))):
+                error.add_note(next_step(step))
+            raise
 
     return command
 

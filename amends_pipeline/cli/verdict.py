@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from amends_pipeline.cli.output import Table, counted
+from amends_pipeline.cli.session import next_step
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,8 +58,10 @@ class _Reading:
         self._passed = passed
 
 
-def show(session: Session, report: Report) -> None:
+def show(session: Session, namespace: str, report: Report) -> None:
     """Print a report, whole as JSON or in tables."""
+    from amends_pipeline.flows.next_step import after_verdict, on_command_line
+
     if session.as_json:
         session.out.write(report.to_json().encode() + b"\n")
         return
@@ -66,6 +69,8 @@ def show(session: Session, report: Report) -> None:
     out.text(f"{report.status}, {'accepted' if report.accepted else 'not accepted'}")
     for line in (*report.errors, *(distance.says for distance in report.distance)):
         out.text(f"  {line}")
+    if not report.accepted:
+        out.text(next_step(after_verdict(report, on_command_line(namespace))))
     out.text()
     boundary = Table(
         out, "#partition, #source end, #worker next, #pending, #output end, #view next"

@@ -60,6 +60,13 @@ OVERFLOW = (
 )
 
 
+PAST_IT = (
+    "Declare the record out of the input: amends inventory set-aside --namespace main"
+    " --partition 0 --offset 1 --reason TEXT. The next run goes on after it:"
+    " amends inventory drain --namespace main."
+)
+
+
 @pytest.mark.parametrize("cut", [(), ("--slice-records", 1), ("--commit-records", 1)])
 def test_a_close_that_does_not_fit_stops_its_partition_and_names_the_record(brink, cut):
     result = brink.drained(
@@ -72,10 +79,14 @@ def test_a_close_that_does_not_fit_stops_its_partition_and_names_the_record(brin
         *cut,
         "--json",
     )
-    assert (result.status, result.err) == (3, OVERFLOW)
+    assert (result.status, result.err) == (3, f"{OVERFLOW}next step: {PAST_IT}\n")
     assert [each["worker"]["records"] for each in result.document["partitions"]] == [1, 1]
     assert result.document["stopped"] == [
-        {"partition": 0, "error": OVERFLOW.removeprefix("error: ").strip()}
+        {
+            "partition": 0,
+            "error": OVERFLOW.removeprefix("error: ").strip(),
+            "next_step": PAST_IT,
+        }
     ]
     # What precedes it reaches the readers, and so does the other partition.
     view = [
@@ -141,7 +152,18 @@ def test_a_view_that_meets_no_envelope_stops_and_says_so(amends):
     amends.ledger.spoil(Unit("main", 0))
     result = amends.on("drain", "--json")
     assert result.status == 3
-    assert result.err.startswith("error: view of main|p0, output offset 0")
+    error, step = result.err.splitlines()
+    assert error.startswith("error: view of main|p0, output offset 0")
+    restore = (
+        "next step: Restore the output log from a backup, then: amends inventory reproject"
+        " --namespace main. If there is none, make another namespace from the source: amends"
+        " inventory rebuild NEW --from main, then drain and verify it."
+    )
+    assert step == restore
+    assert result.document["stopped"][0]["next_step"] == step.removeprefix("next step: ")
+    again = amends.on("reproject")
+    assert (again.status, again.err.splitlines()[-1]) == (3, restore)
+    assert restore in amends.on("verify").text.splitlines()
     [unit] = amends.on("status", "--json").document["partitions"]
     assert (unit["view_next"], unit["output_end"], unit["pending"]) == (0, 4, 0)
     assert unit["view_stop"] is not None
@@ -154,6 +176,12 @@ def test_the_view_is_made_anew_from_the_output_log(amends):
     before = amends.on("view", "--json").out
     amends.ledger.tables.unit(Unit("main", 0)).view.clear()
     assert amends.on("verify", "--json").document["status"] == "DRIFT"
+    assert amends.on("verify").rows[1] == (
+        "next step: Make the rows of readers anew from the output log: amends inventory reproject"
+        " --namespace main. Then run amends inventory verify --namespace main. If rows still"
+        " differ, make another namespace from the source: amends inventory rebuild NEW --from main,"
+        " then drain and verify it."
+    )
     assert amends.on("reproject", "--json").document == {
         "namespace": "main",
         "view": {"consumed": 5, "rows": 3, "duplicates": 0, "outdated": 0},
@@ -201,6 +229,12 @@ def test_a_source_that_was_made_anew_is_refused(amends):
     result = amends.on("drain", "--json")
     assert result.status == 3
     assert result.out == b""
-    assert result.err.startswith("error: namespace main, source depot-feed-1: expected incarnation")
+    error, step = result.err.splitlines()
+    assert error.startswith("error: namespace main, source depot-feed-1: expected incarnation")
+    assert step == (
+        "next step: Restore the history and the configuration that the namespace was made from. A"
+        " log that was begun anew is another source: it needs a name and a namespace of its own."
+    )
+    assert step in amends.on("verify").text.splitlines()
     assert "another one than the namespace was bound to" in amends.on("status").text
     assert amends.on("verify", "--json").document["status"] == "INCOMPLETE"

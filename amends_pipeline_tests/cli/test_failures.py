@@ -176,6 +176,12 @@ def test_a_manifest_that_is_none_is_wrong_input(amends, content, complaint):
     assert complaint in result.err
 
 
+PROVISION = (
+    "next step: Provision it: amends inventory provision CONFIG.json."
+    " Those that are there: amends inventory namespaces.\n"
+)
+
+
 @pytest.mark.parametrize(
     "command", ["drain", "view", "outbox", "quarantine", "verify", "status", "reproject"]
 )
@@ -184,10 +190,12 @@ def test_a_namespace_that_is_not_there_is_wrong_input(amends, command):
     assert (result.status, result.out) == (2, b"")
     assert result.err == (
         'error: namespace: expected one that was provisioned, found none of the name "nowhere"\n'
+        f"{PROVISION}"
     )
     assert amends(command, "--namespace", "mian").err == (
         "error: namespace: expected one that was provisioned, perhaps main,"
         ' found none of the name "mian"\n'
+        f"{PROVISION}"
     )
 
 

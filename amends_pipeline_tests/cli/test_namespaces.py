@@ -53,6 +53,22 @@ def test_accepting_prints_all_that_is_accepted_as_json(bare):
     }
 
 
+def test_who_excludes_what_nobody_accepted_is_told_how_to_accept_it(amends):
+    amends.drained(EXCLUDING)
+    step = (
+        "next step: Save rejections and conflicts of amends inventory verify --namespace main"
+        " --json as manifest.json, then: amends inventory accept manifest.json --namespace main"
+    )
+    assert amends.on("verify").rows[:2] == ["PASS_WITH_EXCLUSIONS, not accepted", step]
+    amends.on("accept", manifest(amends, MALFORMED))
+    assert "next step" not in amends.on("verify").text
+    amends.append("B r1 NEW day 1 -1")
+    assert amends.on("verify").rows[2] == (
+        "next step: Bring the stages there: amends inventory drain --namespace main, then:"
+        " amends inventory verify --namespace main."
+    )
+
+
 @pytest.mark.parametrize(
     ("text", "arguments", "words"),
     [
@@ -158,7 +174,7 @@ def two(amends):
 def test_a_namespace_is_removed_when_its_name_is_typed_again(two):
     result = two("remove", "new", given=b"new\n")
     assert result.text == "namespace new is gone; the log of its source stays\n"
-    assert "Type its name" in result.err
+    assert result.err == "This forgets everything made for new. Type its name: new\n"
     assert namespaces(two) == {"main": True}
     assert two.on("status", "--json").document["partitions"][0]["source_end"] == 1
 

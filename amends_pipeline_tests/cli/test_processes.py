@@ -228,6 +228,21 @@ def test_a_full_disk_is_an_operation_error(long_view):
         )
 
 
+@pytest.mark.parametrize("buffered", ["", "1"])
+@pytest.mark.parametrize("line", ["--help", "--version", "inventory drain --help", "complete"])
+def test_help_for_a_full_disk_ends_as_every_command(tmp_path, line, buffered):
+    shell = Shell(tmp_path, PYTHONUNBUFFERED=buffered)
+    if line == "complete":
+        shell = Shell(tmp_path, _AMENDS_COMPLETE="bash_source", PYTHONUNBUFFERED=buffered)
+    with Path("/dev/full").open("wb") as full:
+        status, _, err = shell.call(*line.split(), stdout=full)
+    assert status == 3
+    assert err == (
+        "error: standard output: expected it to take what is printed,"
+        " found No space left on device\n"
+    )
+
+
 def test_a_shell_learns_how_a_line_may_go_on(tmp_path):
     shell = Shell(
         tmp_path, _AMENDS_COMPLETE="bash_complete", COMP_WORDS="amends inventory re", COMP_CWORD="2"

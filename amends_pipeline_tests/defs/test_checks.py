@@ -86,8 +86,8 @@ def test_a_row_that_drifted_is_red_and_stands_in_the_table(main):
         " found close 31. Judged at source offset 2 and output offset 4."
     )
     assert check.metadata["next_step"].value == (
-        "Make the rows of readers anew from the output log, then launch the job verify for"
-        " main|p0: amends inventory reproject --namespace main. If rows still differ, make another"
+        "Make the rows of readers anew from the output log: amends inventory reproject --namespace"
+        " main. Then launch the job verify for main|p0. If rows still differ, make another"
         " namespace from the source: amends inventory rebuild NEW --from main, then backfill its"
         " units."
     )

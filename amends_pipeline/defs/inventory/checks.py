@@ -12,7 +12,6 @@ import dagster as dg
 
 from amends_pipeline.defs.catalog import COMMITTED_OUTBOX, MATERIALIZED_VIEW
 from amends_pipeline.defs.inventory.boundary import boundary_of
-from amends_pipeline.defs.inventory.next_step import NEXT_STEP, NOTHING, after_gap
 from amends_pipeline.defs.inventory.verdict import without_unit
 from amends_pipeline.defs.inventory.verification import (
     Moment,
@@ -26,6 +25,7 @@ from amends_pipeline.defs.inventory.verification import (
 from amends_pipeline.defs.partitions import UNITS
 from amends_pipeline.defs.pinned import known_features
 from amends_pipeline.defs.resources import LedgerResource
+from amends_pipeline.flows.next_step import NEXT_STEP, NOTHING, after_gap, in_dagster
 from amends_pipeline.inventory.outbox import gap
 from amends_pipeline.ports import LedgerStore, Unit
 
@@ -95,7 +95,7 @@ def judge_outbox(store: LedgerStore, unit: Unit, missing: str | None) -> dg.Asse
             "expected_sequence": end if hole is None else hole[0],
             "found_sequence": end if hole is None else hole[1],
             "not_compared": "what the envelopes say, and their order in the output log",
-            NEXT_STEP: NOTHING if passed else after_gap(unit),
+            NEXT_STEP: NOTHING if passed else after_gap(in_dagster(unit)),
         },
     )
 

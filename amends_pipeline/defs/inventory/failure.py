@@ -7,8 +7,8 @@ from contextlib import contextmanager, suppress
 
 import dagster as dg
 
-from amends_pipeline.defs.inventory.next_step import NEXT_STEP, after_error
 from amends_pipeline.defs.partitions import unit_of
+from amends_pipeline.flows.next_step import NEXT_STEP, after_error, in_dagster
 from amends_pipeline.kernel.errors import AmendsError
 from amends_pipeline.store.server import redact
 
@@ -42,5 +42,5 @@ def _way_out(error: AmendsError, partition_key: str | None) -> str | None:
     if partition_key is None:
         return None
     with suppress(AmendsError):  # a key that is no unit is itself the error
-        return after_error(error, unit_of(partition_key))
+        return after_error(error, in_dagster(unit_of(partition_key)))
     return None

@@ -14,13 +14,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import dagster as dg
 
 from amends_pipeline.defs.inventory.metadata import cell, table
-from amends_pipeline.defs.inventory.next_step import (
-    CHOOSE_A_UNIT,
-    MEND_AND_VERIFY,
+from amends_pipeline.flows.next_step import (
     NEXT_STEP,
     NOTHING,
     SHOWN_EXCLUSIONS,
+    after_failure,
     after_verdict,
+    in_dagster,
 )
 from amends_pipeline.inventory.compare import Difference, Key
 from amends_pipeline.inventory.verify import (
@@ -37,6 +37,11 @@ SHOWN_ROWS = 200
 """Rows of a table in metadata; the total stands beside it, and `verify --json` has them all."""
 NAMED = 3
 """Things that a description names before it counts the others."""
+
+CHOOSE_A_UNIT = (
+    "Materialize a unit, or launch the job verify and choose a partition, such as main|p0."
+)
+MEND_AND_VERIFY = after_failure("launch the job verify for the unit")
 
 Tables = Mapping[str, dg.TableMetadataValue | dg.JsonMetadataValue | int | str]
 
@@ -86,7 +91,11 @@ _NOT_COMPARED = {
 
 def reported(report: Report, unit: Unit) -> dg.AssetCheckResult:
     """Show the report of a unit."""
-    tables = {**_tables(report), **_manifest(report), NEXT_STEP: after_verdict(report, unit)}
+    tables = {
+        **_tables(report),
+        **_manifest(report),
+        NEXT_STEP: after_verdict(report, in_dagster(unit)),
+    }
     sentence = f"{_sentence(report)}{_beyond(report, unit)}"
     return _result(report.status, sentence, tables, passed=report.accepted)
 
