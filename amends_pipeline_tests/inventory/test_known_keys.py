@@ -10,7 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from amends_pipeline.inventory.key_columns import SUFFIX_DAYS, KeyColumns, columns_of, fits
+from amends_pipeline.inventory.key_columns import (
+    SUFFIX_DAYS,
+    KeyColumns,
+    changed_rows,
+    columns_of,
+    fits,
+)
 from amends_pipeline.inventory.known_keys import KnownKeys
 from amends_pipeline.inventory.refold import (
     EVERY_DAY,
@@ -269,3 +275,9 @@ def test_a_key_that_is_not_known_cannot_be_taken():
         KnownKeys().take(ascending(3), ascending(0))
     with pytest.raises(KeyError):
         columns_of([untouched(2, 0, 0)])[3]
+
+
+def test_rows_that_changed_are_counted_in_columns_and_apart():
+    ready, blocked = untouched(0, 100, 60), untouched(1, 100, 60)._replace(status=Status.BLOCKED)
+    changes = {0: KeyChange(ready, Span(1, 3)), 1: KeyChange(blocked, Span(0, 4))}
+    assert changed_rows(changes) == changed_rows(as_columns(changes)) == 6

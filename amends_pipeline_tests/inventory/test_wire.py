@@ -119,17 +119,11 @@ FAULTS = {
     "a day with a time": (BALANCE, "output_id.day", "2026-01-03T", "output_id.day", "a day"),
     "Arabic digits": (BALANCE, "output_id.day", "٢٠٢٦-٠١-٠٣", "output_id.day", "a day"),
     "the day before the origin": (
-        BALANCE,
-        "output_id.day",
-        "2025-12-31",
-        "",
+        *(BALANCE, "output_id.day", "2025-12-31", ""),
         "a day from the origin",
     ),
     "a day on a status": (
-        READY,
-        "output_id.day",
-        "2026-01-03",
-        "output_id",
+        *(READY, "output_id.day", "2026-01-03", "output_id"),
         "the members namespace",
     ),
     "version 0": (BALANCE, "version", 0, "version", "an integer from 1"),
@@ -189,10 +183,7 @@ FAULTS = {
     "a status withdrawn": (READY, "payload.present", False, "payload.present", "True"),
     "READY with reasons": (READY, "payload.reasons", [REASON], "", "reasons on BLOCKED"),
     "READY without the member": (
-        READY,
-        "payload.reasons",
-        LEFT_OUT,
-        "payload",
+        *(READY, "payload.reasons", LEFT_OUT, "payload"),
         "the members present",
     ),
     "BLOCKED without reasons": (BLOCKED, "payload.reasons", [], "", "reasons on BLOCKED"),
@@ -302,6 +293,12 @@ def test_other_bytes_for_the_same_document_are_refused(raw, byte):
     assert stop.where.startswith("envelope, byte ")
     assert byte is None or stop.where == f"envelope, byte {byte}"
     assert stop.expected.endswith("the canonical bytes")
+
+
+def test_24_bytes_are_shown_of_what_should_stand_there_and_of_what_does():
+    stop = stop_of(raw_of(BALANCE).replace(b'"type":', b'"type": '))
+    assert stop.expected == """b'"BalanceStated","payload', the canonical bytes"""
+    assert stop.found == """b' "BalanceStated","payloa'"""
 
 
 NO_JSON = {
