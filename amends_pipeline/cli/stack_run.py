@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 READY_SECONDS = 120.0
 ANSWER_SECONDS = 2.0
+PARTITION_TAG = "dagster/partition"
 POLL_SECONDS = 0.1
 BEAT_SECONDS = 0.25
 REMEMBERED = 500
@@ -190,12 +191,26 @@ class _Life:
             raise KeyboardInterrupt
 
     def _show_errors(self) -> None:
-        for name, line in self._stack.logs.errors():
-            # Dagster's lines begin with the time, which makes the same error look like another.
-            known = f"{name}: {line.split(' - ', 1)[-1]}"
+        for error in self._stack.logs.errors():
+            if error.run is not None:
+                unit = self._unit(error.run) or error.job
+                known = f"{unit}: {error.text}"
+                told = f"run {error.run.split('-', 1)[0]} ({unit}) failed: {error.text}"
+            else:
+                # Dagster's lines begin with the time, which makes the same error look like another.
+                known = f"{error.name}: {error.text.split(' - ', 1)[-1]}"
+                told = f"{error.name}: {error.text}"
             if known not in self._shown and len(self._shown) < REMEMBERED:
                 self._shown.add(known)
-                complain(without_passwords(f"{name}: {line}"))
+                complain(without_passwords(told))
+
+    def _unit(self, run_id: str) -> str | None:
+        """The unit that a run worked on; None if it had none, or nobody can tell now."""
+        instance = self._instance
+        if instance is None:
+            return None
+        run = within(ANSWER_SECONDS, lambda: instance.get_run_by_id(run_id))
+        return None if run is None else run.tags.get(PARTITION_TAG)
 
     # The end
 
@@ -301,5 +316,5 @@ def _fill(filling: Filling) -> None:
 
 
 def _named(run: DagsterRun) -> str:
-    unit = run.tags.get("dagster/partition")
+    unit = run.tags.get(PARTITION_TAG)
     return f"{run.run_id.split('-', 1)[0]} ({unit or run.job_name})"

@@ -9,13 +9,14 @@ import sys
 import time
 from contextlib import ExitStack, suppress
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from amends_pipeline.cli import stack as stack_module
-from amends_pipeline.cli import stack_guard
+from amends_pipeline.cli import stack_guard, stack_run
 from amends_pipeline.cli.stack import Stack, end_leftovers
-from amends_pipeline.cli.stack_logs import Logs
+from amends_pipeline.cli.stack_logs import Logged, Logs
 from amends_pipeline.cli.stack_run import within
 from amends_pipeline.cli.up import hearing_signals
 from amends_pipeline.kernel.errors import InputError
@@ -77,7 +78,7 @@ def logs(tmp_path):
 def test_lines_that_tell_of_an_error_are_shown(logs, line, shown):
     with logs.fresh("daemon") as log:
         log.write(f"{line}\n".encode())
-    assert list(logs.errors()) == ([("daemon", line)] if shown else [])
+    assert list(logs.errors()) == ([Logged("daemon", line)] if shown else [])
     assert list(logs.errors()) == []
 
 
@@ -87,8 +88,68 @@ def test_an_error_is_shown_once_its_line_is_whole_without_colours_and_cut(logs):
         log.flush()
         assert list(logs.errors()) == []
         log.write(b"\xff" + b"x" * 1_000 + b"\n")
-    [(_, line)] = logs.errors()
-    assert line == f"now - dagster - ERROR - \ufffd{'x' * 275}..."
+    [error] = logs.errors()
+    assert error.text == f"now - dagster - ERROR - \ufffd{'x' * 275}..."
+
+
+RUN = "a11d8e81-e261-4bc7-bb98-ae76a1d80aae"
+OTHER_RUN = "b22d8e81-e261-4bc7-bb98-ae76a1d80aae"
+LOST_RUN = "c0ffee00-e261-4bc7-bb98-ae76a1d80aae"
+LOGGED = f"now - dagster - ERROR - refold - {RUN}"
+FAILED_RUN = f"""\
+{LOGGED} - 51 - worker - STEP_FAILURE - Execution of step "worker" failed.
+
+dagster._core.definitions.events.Failure: partition 0, offset 1: expected this, found that
+
+Stack Trace:
+  File "x.py", line 1, in f
+
+{LOGGED} - relay - Dependencies for step relay failed: ['worker']. Not executing.
+{LOGGED} - view - Dependencies for step view were not executed: ['relay']. Not executing.
+{LOGGED} - 51 - RUN_FAILURE - Execution of run for "refold" failed. Steps failed: ['worker'].
+"""
+WHY = (
+    "\ndagster._core.definitions.events.Failure: partition 0, offset 1: expected this, found that\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("behind", "text"),
+    [
+        (WHY, "partition 0, offset 1: expected this, found that"),
+        ("", """Execution of run for "refold" failed. Steps failed: ['worker']."""),
+        (
+            "now - dagster - INFO - Something else\n",
+            """Execution of run for "refold" failed. Steps failed: ['worker'].""",
+        ),
+    ],
+)
+def test_a_failed_run_is_one_error_with_its_reason(logs, behind, text):
+    with logs.fresh("code-server") as log:
+        log.write(FAILED_RUN.encode())
+        log.flush()
+        assert list(logs.errors()) == []  # the reason may be on its way
+        log.write(behind.encode())
+    assert list(logs.errors()) == [Logged("code-server", text, RUN, "refold")]
+    assert list(logs.errors()) == []
+
+
+def test_a_failed_run_is_told_with_its_unit_once_for_each_reason(logs, capsys):
+    fine = SimpleNamespace(port=1, logs=logs, check=lambda: None)
+    wishes, locks = SimpleNamespace(parent=None), SimpleNamespace(lost=None)
+    life = stack_run._Life(None, wishes, None, fine, locks, None)  # noqa: SLF001 - no run of it yet
+    units = {RUN: {"dagster/partition": "main|p0"}, OTHER_RUN: {"dagster/partition": "main|p0"}}
+    life._instance = SimpleNamespace(  # noqa: SLF001 - what a start would open
+        get_run_by_id=lambda run: SimpleNamespace(tags=units[run]) if run in units else None
+    )
+    with logs.fresh("code-server") as log:
+        for run in (RUN, OTHER_RUN, LOST_RUN):
+            log.write(f"{FAILED_RUN}{WHY}".replace(RUN, run).encode())
+    life.check()
+    assert capsys.readouterr().err == (
+        "run a11d8e81 (main|p0) failed: partition 0, offset 1: expected this, found that\n"
+        "run c0ffee00 (refold) failed: partition 0, offset 1: expected this, found that\n"
+    )
 
 
 def test_the_last_words_are_the_last_lines_with_something_in_them(logs):
