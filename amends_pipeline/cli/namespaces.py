@@ -23,7 +23,12 @@ def accept(session: Session, manifest: Path, namespace: str, partition: int | No
     """Accept exactly these rejections and conflicts from now on.
 
     They take the place of what was accepted before. Verifications of people and of Dagster go by
-    them; a file without entries accepts nothing.
+    them; {} accepts nothing.
+
+    \b
+    {"rejections": [{"partition": 0, "offset": 4, "code": "MALFORMED"}],
+     "conflicts": [{"stock_key": {"item": "I", "location": "L"},
+                    "txn_id": "T", "revision": 2}]}
     """
     from amends_pipeline.cli.verdict import manifest_of
     from amends_pipeline.flows.accept import accept as run

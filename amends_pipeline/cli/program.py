@@ -45,7 +45,9 @@ NOUNS = {
         "amends_pipeline.cli.bank", "bank", "Exact balances from committed journals, two cutoffs."
     ),
     "demo": Noun(
-        "amends_pipeline.cli.demo", "demo", "Show three corrections from input to view, verified."
+        "amends_pipeline.cli.demo",
+        "demo",
+        "Tell the stories of both ledgers, run by Dagster, verified.",
     ),
     "inventory": Noun(
         "amends_pipeline.cli.inventory", "inventory", "Daily balances and alerts of stock keys."

@@ -20,7 +20,7 @@ from amends_pipeline_tests.tables import Line, configuration, day, document, enc
 MAX, MIN = 2**63 - 1, -(2**63)
 SHARED = Path(__file__).parents[2] / ".." / "shared" / "cases"
 NO_CASES = [
-    pytest.param(None, marks=pytest.mark.skip(reason="no shared cases beside the repository"))
+    pytest.param(None, None, marks=pytest.mark.skip(reason="no shared cases beside the repository"))
 ]
 
 
