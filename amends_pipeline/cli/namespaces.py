@@ -29,7 +29,7 @@ def accept(session: Session, manifest: Path, namespace: str, partition: int | No
     {"rejections": [{"partition": 0, "offset": 4, "code": "MALFORMED"}],
      "conflicts": [{"stock_key": {"item": "I", "location": "L"},
                     "txn_id": "T", "revision": 2}]}
-    """
+    """  # noqa: D301 - click takes a backspace for "do not wrap what follows"
     from amends_pipeline.cli.verdict import manifest_of
     from amends_pipeline.flows.accept import accept as run
 
