@@ -276,7 +276,8 @@ def test_whatever_is_killed_nothing_is_left_and_the_next_stack_goes_on(homes, st
     temporary = Path((home / "dagster" / "temporary").read_text())
     assert temporary.exists()
     third = start(home, "--no-demo")
-    assert third.told["reaped"] == [again]
+    # The sensor may have asked for a run of its own beside it.
+    assert again in third.told["reaped"]
     assert not temporary.exists()
     with ledger_of(home) as ledger, ExitStack() as holding:
         assert comes_true(lambda: ledger.store.progress(UNIT).next_offset == 1)

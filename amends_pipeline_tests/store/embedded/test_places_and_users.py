@@ -90,8 +90,9 @@ def test_programs_at_an_odd_path_make_a_database(home, monkeypatch, name):
     monkeypatch.setattr(embedded, "_candidates", lambda: [package / "pginstall" / "bin"])
     with Lease(home / "its", 0.0, SETTINGS) as lease:
         assert ask(lease, "select to_tsvector('english', 'cats')::text") == "'cat':1"
-        (program,) = {Path(f"/proc/{one}/exe").resolve() for one in processes_of(home / "its")}
-        assert program == package / "pginstall" / "bin" / "postgres"
+        # A process that ends at this moment names no program.
+        programs = {Path(f"/proc/{one}/exe").resolve() for one in processes_of(home / "its")}
+        assert package / "pginstall" / "bin" / "postgres" in programs
     assert is_gone(home / "its")
 
 
